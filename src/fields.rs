@@ -97,18 +97,6 @@ pub(crate) fn suggestion(name: &str) -> Option<&'static str> {
     FIELDS.iter().find(is_near).map(|field| field.name)
 }
 
-impl Field {
-    /// Completions for the field: `NAME=VALUE` for each possible value, or `NAME=` if any value may follow.
-    pub(crate) fn assignments(&self) -> impl Iterator<Item = String> {
-        let values: &[&str] = match self.kind {
-            FieldType::Bool => &["true", "false"],
-            FieldType::Word(words) => words,
-            _ => &[""],
-        };
-        values.iter().map(|value| format!("{}={value}", self.name))
-    }
-}
-
 impl FieldType {
     fn accepts(self, value: &Value) -> bool {
         match self {

@@ -174,7 +174,7 @@ impl Command {
     fn is_read(&self) -> bool {
         match self {
             Self::Deploy(args) => args.dry_run,
-            Self::Sync(_) | Self::Man(_) => false,
+            Self::Sync(_) => false,
             Self::Status(args) => args.forget.is_none(),
             Self::Certs(command) => command.is_read(),
             Self::Sites(command) => command.is_read(),
@@ -194,7 +194,6 @@ impl Command {
             Self::Certs(command) => command.name(),
             Self::Sites(command) => command.name(),
             Self::Completions(_) => "completions",
-            Self::Man(_) => "man",
         }
     }
 }
@@ -246,7 +245,7 @@ fn config(arguments: &[OsString]) -> Option<PathBuf> {
 }
 
 /// Commands that a usage error may belong to.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 18] = [
     "certs download",
     "certs list",
     "sites bind",
@@ -261,7 +260,6 @@ const COMMANDS: [&str; 19] = [
     "check",
     "completions",
     "doctor",
-    "man",
     "plan",
     "sites",
     "status",

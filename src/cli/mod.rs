@@ -7,7 +7,6 @@ mod check;
 mod deploy;
 mod doctor;
 mod invocation;
-mod man;
 mod service;
 mod settings;
 mod sites;
@@ -18,9 +17,8 @@ mod threshold;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{
-    ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint,
-};
+use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
 
 pub(crate) use self::certs::{CertsCommand, DownloadArgs};
 pub(crate) use self::check::CheckArgs;
@@ -28,7 +26,6 @@ pub(crate) use self::deploy::{CertificateArgs, DeployArgs, PlanArgs};
 pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::invocation::Task;
 pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, is_monitoring, wants_json};
-pub(crate) use self::man::ManArgs;
 pub(crate) use self::service::{ServiceArgs, WaitArgs};
 pub(crate) use self::settings::SettingArgs;
 pub(crate) use self::sites::{
@@ -161,8 +158,6 @@ pub(crate) enum Command {
     Sites(SitesCommand),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
-    /// Write the manual pages to a directory
-    Man(ManArgs),
 }
 
 /// Print a completion script for a shell
@@ -173,33 +168,13 @@ Examples:
   edgecert completions zsh > _edgecert
   edgecert completions fish > edgecert.fish
 
-The scripts also complete lineages and the domains of sites deployed to before, without a request to the service.
-
 On Debian, the shells load these files:
   /usr/share/bash-completion/completions/edgecert
   /usr/share/zsh/vendor-completions/_edgecert
   /usr/share/fish/vendor_completions.d/edgecert.fish")]
 pub(crate) struct CompletionsArgs {
     /// Shell to print the script for
-    #[arg(value_enum, value_name = "SHELL")]
-    pub(crate) output: CompletionOutput,
-}
-
-/// A completion script or, for the scripts, one kind of values from files of this host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CompletionOutput {
-    Bash,
-    Zsh,
-    Fish,
-    /// Directories of lineages, for `--lineage`.
-    #[value(hide = true)]
-    Lineages,
-    /// Directories of the lineages that have a state file, for `--forget`.
-    #[value(hide = true)]
-    Recorded,
-    /// Domains of sites.
-    #[value(hide = true)]
-    Domains,
+    pub(crate) shell: Shell,
 }
 
 impl Cli {
@@ -249,20 +224,6 @@ impl Cli {
         clap::Command::new(NAME).version(env!("EDGECERT_VERSION")).render_version()
     }
 
-    /// All commands and flags, for completion scripts and the manual.
-    pub(crate) fn definition() -> clap::Command {
-        let mut command = Self::root();
-        // Builds the deferred flags.
-        command.build();
-        command
-    }
-
-    /// The examples of the help.
-    pub(crate) fn examples() -> impl Iterator<Item = &'static str> {
-        let examples = HELP_TEMPLATE.split("Examples:\n").nth(1).and_then(|rest| rest.split("\n\n").next());
-        examples.unwrap_or_default().lines().map(str::trim)
-    }
-
     /// The short help.
     pub(crate) fn help(width: usize) -> String {
         Self::root().term_width(width).render_help().to_string()
@@ -275,6 +236,11 @@ impl Cli {
             flag.hide_short_help(!is_global)
         })
     }
+}
+
+/// All commands and flags, for completion scripts and the manual.
+pub fn definition() -> clap::Command {
+    Cli::root()
 }
 
 /// Returns a flag of `deploy` that precedes a subcommand, where it would be ignored.

@@ -5,7 +5,6 @@ mod check;
 mod completions;
 pub(crate) mod deploy;
 mod doctor;
-mod man;
 mod session;
 mod sites;
 mod status;
@@ -77,8 +76,7 @@ fn run_command(
         }),
         Command::Certs(args) => fill(name, |report| certs::run(args, context, report)),
         Command::Sites(args) => fill(name, |report| sites::run(args, context, confirm, report)),
-        Command::Completions(args) => fill(name, |report| completions::run(*args, context, report)),
-        Command::Man(args) => fill(name, |report| man::run(args, report)),
+        Command::Completions(args) => fill(name, |report| completions::run(*args, report)),
     }
 }
 

@@ -10,7 +10,6 @@ mod given;
 mod lineage_state;
 mod lock;
 mod neighbours;
-mod peek;
 mod records;
 mod store;
 mod sync_record;

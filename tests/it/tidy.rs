@@ -23,7 +23,6 @@ const IMPORTS: [(&str, &[&str]); 41] = [
     ("hint", &[]),
     ("secret", &["text"]),
     ("progress", &[]),
-    // Shared by completions and by the checks of `sites update`.
     ("fields", &["text"]),
     // Certificates and keys; no network, no settings.
     ("der", &[]),
@@ -134,7 +133,7 @@ const IMPORTS: [(&str, &[&str]); 41] = [
         ],
     ),
     // The commands.
-    ("cli", &["env", "error", "fields", "inventory", "names", "report", "settings", "source", "text"]),
+    ("cli", &["env", "error", "inventory", "names", "report", "settings", "source", "text"]),
     (
         "cmd",
         &[
@@ -296,6 +295,7 @@ fn every_file_states_its_purpose() {
         "src",
         "tests/it",
         "tests/figures",
+        "tests/man",
         "tests/fuzz/src",
         "tests/sandbox/src",
         "tests/sandbox/tests",

@@ -36,10 +36,8 @@ fn release_names_commit_of_checkout() {
     let directory = tempfile::tempdir().unwrap();
     let top = directory.path();
     let tree = top.join("tree");
-    fs::create_dir_all(tree.join("hooks")).unwrap();
-    for file in ["CHANGELOG.md", "hooks/README.md"] {
-        fs::copy(root().join(file), tree.join(file)).unwrap();
-    }
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("Cargo.toml"), "").unwrap();
     let script = top.join("build");
     let source = root().join("src/build.rs");
     run(top, "rustc", &["--edition", "2024", "-o", script.to_str().unwrap(), source.to_str().unwrap()]);
@@ -70,7 +68,7 @@ fn release_names_commit_of_checkout() {
     let first = commit(&tree);
     assert_eq!(version("release"), format!("1.2.3 ({first})"));
     assert_eq!(version("debug"), "1.2.3");
-    fs::write(tree.join("CHANGELOG.md"), "## [1.2.3] - 2026-11-23\n").unwrap();
+    fs::write(tree.join("Cargo.toml"), "[package]\n").unwrap();
     assert_eq!(version("release"), format!("1.2.3 ({first}-modified)"));
     let second = commit(&tree);
     assert_eq!(version("release"), format!("1.2.3 ({second})"));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-pub(crate) use self::value::{Assignment, AssignmentParser, Glob, Origin, SiteName};
+pub(crate) use self::value::{Assignment, Glob, Origin, SiteName};
 use super::{ServiceArgs, WaitArgs};
 use crate::names::Domain;
 
@@ -138,7 +138,7 @@ pub(crate) struct FieldArgs {
     pub(crate) origins: Vec<Origin>,
 
     /// Field to set (repeatable); a value that parses as JSON is sent as JSON, any other as text
-    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = AssignmentParser, hide_possible_values = true)]
+    #[arg(long = "set", value_name = "FIELD=VALUE")]
     pub(crate) assignments: Vec<Assignment>,
 
     /// Set `cert_id` even if that certificate does not cover the domain, or if the site is left without a certificate

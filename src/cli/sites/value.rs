@@ -1,14 +1,10 @@
 //! Values in the flags of `edgecert sites`: a site by ID or domain, an origin, a field with its value, a glob.
 
-use std::ffi::OsStr;
 use std::fmt;
 use std::str::FromStr;
 
-use clap::builder::{PossibleValue, TypedValueParser};
-use clap::error::ErrorKind;
 use serde_json::Value;
 
-use crate::fields::{FIELDS, Field};
 use crate::names::Domain;
 
 /// A site as named on the command line.
@@ -107,32 +103,6 @@ impl FromStr for Assignment {
             }
             _ => Err("expected FIELD=VALUE"),
         }
-    }
-}
-
-/// Parses an `Assignment`. The possible values are for completions only; others are accepted too.
-#[derive(Clone)]
-pub(crate) struct AssignmentParser;
-
-impl TypedValueParser for AssignmentParser {
-    type Value = Assignment;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        _: Option<&clap::Arg>,
-        value: &OsStr,
-    ) -> Result<Assignment, clap::Error> {
-        let assignment = value.to_str().ok_or("expected UTF-8 text").and_then(Assignment::from_str);
-        assignment.map_err(|reason| {
-            let value = crate::text::sanitize(&value.to_string_lossy());
-            let message = format!("invalid value '{value}' for '--set <FIELD=VALUE>': {reason}\n");
-            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
-        })
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(FIELDS.iter().flat_map(Field::assignments).map(PossibleValue::new)))
     }
 }
 

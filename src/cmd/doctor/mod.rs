@@ -42,7 +42,6 @@ use crate::api::Listing;
 use crate::cli::DoctorArgs;
 use crate::clock;
 use crate::context::Context;
-use crate::env::Env;
 use crate::error::ErrorKind;
 use crate::inventory::Inventory;
 use crate::report::{CommandReport, finding_counts};
@@ -62,11 +61,6 @@ struct Doctor<'a> {
     warnings: Vec<String>,
     /// Whether anything names the service or the API key.
     has_settings: bool,
-}
-
-/// The lineages in the standard directories of ACME clients, for completions.
-pub(super) fn lineages_of_clients(env: &Env) -> impl Iterator<Item = Source> {
-    clients::find(&Host::new("/".into(), env)).0.into_iter()
 }
 
 /// Runs the command. The most severe finding decides the exit code.

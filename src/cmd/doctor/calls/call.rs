@@ -69,8 +69,8 @@ impl Call {
     }
 
     fn guessed_action(&self) -> Action {
-        const COMMANDS: [&str; 9] =
-            ["deploy", "sync", "check", "plan", "status", "doctor", "help", "completions", "man"];
+        const COMMANDS: [&str; 8] =
+            ["deploy", "sync", "check", "plan", "status", "doctor", "help", "completions"];
         if self.arguments.iter().any(|word| word == "--dry-run") {
             return Action::Other;
         }
