@@ -121,6 +121,26 @@ pub struct CommandError {
 }
 
 impl CommandError {
+    /// A failure that nothing needs to tell from others of its class. The message follows the rules of [`Diagnostic`].
+    pub(crate) fn new(kind: ErrorKind, message: impl Display) -> Self {
+        Self {
+            kind,
+            message: message.to_string(),
+            unsent: None,
+            hint: None,
+            advice: None,
+            is_placed: false,
+            is_misuse: false,
+            subject: None,
+        }
+    }
+
+    /// Adds what the user can do.
+    pub(crate) fn hint(self, hint: impl Into<Hint>) -> Self {
+        let hint = hint.into();
+        Self { advice: Some(hint.to_string().into()), hint: Some(hint), ..self }
+    }
+
     /// The failure class.
     pub(crate) fn kind(&self) -> ErrorKind {
         self.kind
@@ -131,8 +151,8 @@ impl CommandError {
         &self.message
     }
 
-    /// What the user can do.
-    pub(crate) fn hint(&self) -> Option<&str> {
+    /// What the user can do, as text.
+    pub(crate) fn advice(&self) -> Option<&str> {
         self.advice.as_deref()
     }
 
@@ -226,16 +246,15 @@ impl<E: Diagnostic + ?Sized> Diagnostic for &E {
 
 impl<E: Diagnostic> From<E> for CommandError {
     fn from(error: E) -> Self {
-        let hint = error.hint();
-        Self {
-            kind: error.kind(),
-            message: error.to_string(),
+        let plain = Self {
             unsent: error.unsent(),
-            advice: hint.as_ref().map(|hint| hint.to_string().into()),
-            hint,
-            is_placed: false,
             is_misuse: error.is_misuse(),
             subject: error.subject().map(Box::new),
+            ..Self::new(error.kind(), &error)
+        };
+        match error.hint() {
+            Some(hint) => plain.hint(hint),
+            None => plain,
         }
     }
 }
@@ -243,21 +262,7 @@ impl<E: Diagnostic> From<E> for CommandError {
 /// An error without a type of its own is a bug.
 impl From<anyhow::Error> for CommandError {
     fn from(error: anyhow::Error) -> Self {
-        InternalError(error).into()
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("internal error: {0:#}")]
-struct InternalError(anyhow::Error);
-
-impl Diagnostic for InternalError {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Internal
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        Some(INTERNAL_HINT.into())
+        Self::new(ErrorKind::Internal, format_args!("internal error: {error:#}")).hint(INTERNAL_HINT)
     }
 }
 

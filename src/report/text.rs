@@ -32,7 +32,7 @@ impl Frame<'_> {
 
     /// Whether an error has this hint.
     pub(super) fn has_hint(&self, hint: &str) -> bool {
-        self.errors.iter().any(|error| error.hint() == Some(hint))
+        self.errors.iter().any(|error| error.advice() == Some(hint))
     }
 }
 
@@ -119,8 +119,8 @@ pub(crate) fn error_lines(errors: &[CommandError], style: Style) -> String {
     let mut lines = String::new();
     for (at, error) in errors.iter().enumerate() {
         lines.push_str(&diagnostic("error", error.message(), AnsiColor::Red, style));
-        let next = errors.get(at + 1).and_then(CommandError::hint);
-        let hint = error.hint().filter(|hint| Some(*hint) != next);
+        let next = errors.get(at + 1).and_then(CommandError::advice);
+        let hint = error.advice().filter(|hint| Some(*hint) != next);
         lines.extend(hint.map(|hint| diagnostic("hint", hint, AnsiColor::Cyan, style)));
     }
     lines

@@ -45,7 +45,7 @@ impl Row {
             origin: setting.origin.to_string(),
             is_default: setting.origin == ValueOrigin::Default,
             error: error.as_ref().map(|error| error.message().to_owned()),
-            hint: error.as_ref().and_then(|error| error.hint().map(str::to_owned)),
+            hint: error.as_ref().and_then(|error| error.advice().map(str::to_owned)),
             kind: error.as_ref().map(CommandError::kind),
         }
     }

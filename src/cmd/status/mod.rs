@@ -72,7 +72,7 @@ pub(crate) fn run(
     match show(args, context, report) {
         Err(error) if args.check => {
             let error = error.placed(&report.place);
-            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            let hint = error.advice().map(|hint| format!("; {hint}")).unwrap_or_default();
             add_verdict(&CheckVerdict::failed(&format!("{}{hint}", error.message())), report);
             Ok(())
         }
