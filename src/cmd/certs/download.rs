@@ -3,77 +3,49 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 use super::write::{self, Part};
 use crate::api::Download;
 use crate::bundle::{Bundle, Files};
-use crate::cli::DownloadArgs;
+use crate::cli::{DownloadArgs, WaitArgs};
 use crate::clock;
-use crate::cmd::session::{OperationError, Session};
-use crate::error::{CommandError, Diagnostic, ErrorKind};
-use crate::hint::Hint;
+use crate::cmd::session::{Session, failed_or_refused};
+use crate::context::Context;
+use crate::error::{CommandError, ErrorKind};
 use crate::report::{CertificateReport, CommandReport};
 use crate::text::{self, people, rfc3339};
 
-/// Why a certificate was not downloaded, or only in part.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum DownloadError {
-    #[error("a private key is never printed; nothing was sent")]
-    KeyToStdout,
-    #[error(
-        "the service sent a private key among the certificates, and the chain cannot be parsed; nothing was written"
-    )]
-    KeyInDamagedChain,
-    #[error("certificate {id} cannot be printed: its chain cannot be parsed")]
-    Unprintable { id: u64 },
-    #[error(
-        "the service returned no private key for certificate {id}; only {} was written",
-        text::path(cert)
-    )]
-    NoKey { id: u64, cert: PathBuf },
-}
-
-impl Diagnostic for DownloadError {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::KeyToStdout => ErrorKind::Usage,
-            Self::KeyInDamagedChain | Self::Unprintable { .. } => ErrorKind::Protocol,
-            Self::NoKey { .. } => ErrorKind::Service,
-        }
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        let hint = match self {
-            Self::KeyToStdout => "name a directory with --out, or pass --cert-only",
-            Self::KeyInDamagedChain => "report it to the service's support",
-            Self::Unprintable { .. } => "write it to a directory with --out DIR and inspect it",
-            Self::NoKey { .. } => "pass --cert-only if you need only the certificate",
-        };
-        Some(hint.into())
-    }
-}
-
-/// Refuses to print a key, before anything is sent.
-pub(super) fn check(args: &DownloadArgs) -> Result<(), DownloadError> {
-    if args.is_to_stdout() && !args.cert_only { Err(DownloadError::KeyToStdout) } else { Ok(()) }
-}
-
 pub(super) async fn run(
     args: &DownloadArgs,
-    session: &Session,
+    context: &Context,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
+    if args.is_to_stdout() && !args.cert_only {
+        let message = "a private key is never printed; nothing was sent";
+        return Err(CommandError::new(ErrorKind::Usage, message)
+            .hint("name a directory with --out, or pass --cert-only"));
+    }
+    let session = Session::open(&args.service.layer(WaitArgs::default()), context)?;
     let id = args.id;
     let download = session.client.download(id).await.map_err(|cause| {
-        OperationError::new(format!("cannot download certificate {id}; nothing was written"), cause)
-            .refused_hint("run `edgecert certs list` to see the certificates of this account")
+        failed_or_refused(
+            format_args!("cannot download certificate {id}; nothing was written"),
+            &cause,
+            "run `edgecert certs list` to see the certificates of this account",
+        )
     })?;
     report.body.set("cert", &download.json);
     let bundle = bundle(&download, args.cert_only);
     describe(&bundle, id, report);
     if args.is_to_stdout() {
-        return print(&bundle, id, report);
+        let Ok(chain) = &bundle.chain else {
+            let message = format_args!("certificate {id} cannot be printed: its chain cannot be parsed");
+            return Err(CommandError::new(ErrorKind::Protocol, message)
+                .hint("write it to a directory with --out DIR and inspect it"));
+        };
+        // Only the certificates, without other text that the service sent.
+        report.body.text = chain.pem();
+        return Ok(());
     }
     let name = write::safe_name(&[download.name.as_deref(), download.domain.as_deref()], id);
     let (cert, key) = (args.out.join(format!("{name}.crt")), args.out.join(format!("{name}.key")));
@@ -91,7 +63,12 @@ pub(super) async fn run(
         let _ = writeln!(report.body.text, "wrote {}", text::path(part.path()));
     }
     if secret.is_none() && !args.cert_only {
-        return Err(DownloadError::NoKey { id, cert }.into());
+        let message = format_args!(
+            "the service returned no private key for certificate {id}; only {} was written",
+            text::path(&cert)
+        );
+        return Err(CommandError::new(ErrorKind::Service, message)
+            .hint("pass --cert-only if you need only the certificate"));
     }
     Ok(())
 }
@@ -102,11 +79,16 @@ fn public_part<'a>(
     download: &'a Download,
     bundle: &Bundle,
     report: &mut CommandReport,
-) -> Result<Cow<'a, str>, DownloadError> {
+) -> Result<Cow<'a, str>, CommandError> {
     if !download.cert_pem.contains("PRIVATE KEY") {
         return Ok(Cow::Borrowed(&download.cert_pem));
     }
-    let Ok(chain) = &bundle.chain else { return Err(DownloadError::KeyInDamagedChain) };
+    let Ok(chain) = &bundle.chain else {
+        let message = "the service sent a private key among the certificates, and the chain cannot be parsed; nothing was written";
+        return Err(
+            CommandError::new(ErrorKind::Protocol, message).hint("report it to the service's support")
+        );
+    };
     let warning =
         "the service sent a private key among the certificates; it was omitted from the certificate file";
     report.warnings.push(warning.to_owned());
@@ -166,11 +148,4 @@ fn describe(bundle: &Bundle, id: u64, report: &mut CommandReport) {
         text::list(&names),
         people::expiry(leaf.not_after, now)
     );
-}
-
-/// Prints only the certificates, without other text that the service sent.
-fn print(bundle: &Bundle, id: u64, report: &mut CommandReport) -> Result<(), CommandError> {
-    let Ok(chain) = &bundle.chain else { return Err(DownloadError::Unprintable { id }.into()) };
-    report.body.text = chain.pem();
-    Ok(())
 }

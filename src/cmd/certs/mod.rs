@@ -5,12 +5,13 @@ mod write;
 
 use std::collections::BTreeMap;
 
-use super::session::{Session, require_complete, with_session};
+use super::session::{Session, require_complete};
 use crate::api::{ApiObject, Record, RecordType};
-use crate::cli::{CertsCommand, WaitArgs};
+use crate::cli::{CertsCommand, ServiceArgs, WaitArgs};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::report::{CommandReport, Style, Table};
+use crate::report::{CommandReport, Table};
+use crate::runtime::Runtime;
 
 /// Runs the command.
 pub(crate) fn run(
@@ -18,27 +19,20 @@ pub(crate) fn run(
     context: &Context,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let wait = WaitArgs::default();
-    match args {
-        CertsCommand::List(args) => {
-            with_session(&args.layer(wait), context, report, async |session, report| {
-                list_records(session, context.style, report).await
-            })
+    Runtime::new()?.block_on(async {
+        match args {
+            CertsCommand::List(args) => list_records(args, context, report).await,
+            CertsCommand::Download(args) => download::run(args, context, report).await,
         }
-        CertsCommand::Download(args) => {
-            download::check(args)?;
-            with_session(&args.service.layer(wait), context, report, async |session, report| {
-                download::run(args, session, report).await
-            })
-        }
-    }
+    })
 }
 
 async fn list_records(
-    session: &Session,
-    style: Style,
+    args: &ServiceArgs,
+    context: &Context,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
+    let session = Session::open(&args.layer(WaitArgs::default()), context)?;
     let (records, sites) = (session.records().await?, session.sites().await?);
     let mut bound: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for site in &sites.items {
@@ -53,7 +47,7 @@ async fn list_records(
     for record in &records.items {
         table.row(cells(record, &bound).map(Into::into));
     }
-    report.body.text = table.to_text(style);
+    report.body.text = table.to_text(context.style);
     if records.items.is_empty() {
         report.body.text = "the account has no certificate\n".into();
     }

@@ -5,9 +5,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Diagnostic, ErrorKind, write_hint};
+use crate::error::{CommandError, ErrorKind, write_hint};
 use crate::file::{self, StagedFile};
-use crate::hint::Hint;
 use crate::secret::Secret;
 use crate::text;
 
@@ -16,21 +15,6 @@ pub(super) struct Part<'a> {
     path: PathBuf,
     content: &'a str,
     mode: u32,
-}
-
-/// Why no file was written.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum DownloadWriteError {
-    #[error("{} already exists; nothing was written", text::path(.0))]
-    Exists(PathBuf),
-    #[error("cannot write {}: {reason}", text::path(path))]
-    Io { path: PathBuf, reason: String, kind: io::ErrorKind },
-}
-
-impl DownloadWriteError {
-    fn new(path: &Path, error: &io::Error) -> Self {
-        Self::Io { path: path.to_owned(), reason: file::reason(error), kind: error.kind() }
-    }
 }
 
 /// Maximum length of a file name without extensions; file systems allow 255 bytes.
@@ -49,22 +33,6 @@ pub(super) fn safe_name(names: &[Option<&str>], id: u64) -> String {
         .unwrap_or_else(|| format!("certificate-{id}"))
 }
 
-impl Diagnostic for DownloadWriteError {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Exists(_) => ErrorKind::Refused,
-            Self::Io { .. } => ErrorKind::NoInput,
-        }
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        Some(match self {
-            Self::Exists(_) => "pass --force to replace it, or name another directory".into(),
-            Self::Io { kind, .. } => write_hint(*kind, "name another directory with --out").into(),
-        })
-    }
-}
-
 impl<'a> Part<'a> {
     /// A file that everyone may read.
     pub(super) fn public(path: &Path, content: &'a str) -> Self {
@@ -81,41 +49,48 @@ impl<'a> Part<'a> {
     }
 
     /// Writes the file under a temporary name.
-    fn stage(&self) -> Result<StagedFile, DownloadWriteError> {
+    fn stage(&self) -> Result<StagedFile, CommandError> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = self.path.with_file_name(format!(".{name}.{}.new", std::process::id()));
         let end: &[u8] = if self.content.ends_with('\n') { b"" } else { b"\n" };
         let staged = StagedFile::write(&self.path, temporary, &[self.content.as_bytes(), end], self.mode);
-        staged.map_err(|error| self.failed(&error))
-    }
-
-    fn failed(&self, error: &io::Error) -> DownloadWriteError {
-        DownloadWriteError::new(&self.path, error)
+        staged.map_err(|error| failed(&self.path, &error))
     }
 }
 
+fn failed(path: &Path, error: &io::Error) -> CommandError {
+    let message = format_args!("cannot write {}: {}", text::path(path), file::reason(error));
+    CommandError::new(ErrorKind::NoInput, message)
+        .hint(write_hint(error.kind(), "name another directory with --out"))
+}
+
+fn exists(path: &Path) -> CommandError {
+    let message = format_args!("{} already exists; nothing was written", text::path(path));
+    CommandError::new(ErrorKind::Refused, message)
+        .hint("pass --force to replace it, or name another directory")
+}
+
 /// Writes all files or none: all are on disk under temporary names before the first is renamed.
-pub(super) fn all(parts: &[Part<'_>], directory: &Path, force: bool) -> Result<(), DownloadWriteError> {
-    let directory_error = |error: &io::Error| DownloadWriteError::new(directory, error);
+pub(super) fn all(parts: &[Part<'_>], directory: &Path, force: bool) -> Result<(), CommandError> {
     if let Some(part) = parts.iter().find(|part| !force && part.path.symlink_metadata().is_ok()) {
-        return Err(DownloadWriteError::Exists(part.path.clone()));
+        return Err(exists(&part.path));
     }
     // Renaming over a directory fails, which must not happen after another file was replaced.
     if let Some(part) = parts.iter().find(|part| part.path.is_dir() && !part.path.is_symlink()) {
-        return Err(part.failed(&io::ErrorKind::IsADirectory.into()));
+        return Err(failed(&part.path, &io::ErrorKind::IsADirectory.into()));
     }
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(directory)
-        .map_err(|error| directory_error(&error))?;
+        .map_err(|error| failed(directory, &error))?;
     let staged: Vec<StagedFile> = parts.iter().map(Part::stage).collect::<Result<_, _>>()?;
     rename_all(parts, &staged, force)?;
-    file::sync_directory(directory).map_err(|error| directory_error(&error))
+    file::sync_directory(directory).map_err(|error| failed(directory, &error))
 }
 
 /// Renames the files. If one rename fails, new files are removed again.
-fn rename_all(parts: &[Part<'_>], staged: &[StagedFile], force: bool) -> Result<(), DownloadWriteError> {
+fn rename_all(parts: &[Part<'_>], staged: &[StagedFile], force: bool) -> Result<(), CommandError> {
     for (at, (part, staged)) in parts.iter().zip(staged).enumerate() {
         let named = if force { staged.replace() } else { staged.create_new() };
         if let Err(error) = named {
@@ -123,8 +98,8 @@ fn rename_all(parts: &[Part<'_>], staged: &[StagedFile], force: bool) -> Result<
                 let _ = fs::remove_file(&earlier.path);
             }
             return Err(match error.kind() {
-                io::ErrorKind::AlreadyExists => DownloadWriteError::Exists(part.path.clone()),
-                _ => part.failed(&error),
+                io::ErrorKind::AlreadyExists => exists(&part.path),
+                _ => failed(&part.path, &error),
             });
         }
     }

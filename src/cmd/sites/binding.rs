@@ -6,37 +6,10 @@ use crate::api::{ApiObject, Site};
 use crate::bundle::{Bundle, Files};
 use crate::cert::Certificate;
 use crate::cmd::session::{CONTRADICTION_HINT, Session};
-use crate::error::{CommandError, Diagnostic, ErrorKind};
-use crate::hint::Hint;
+use crate::error::{CommandError, ErrorKind};
 use crate::names::Domain;
 use crate::report::CommandReport;
 use crate::text::{list, sanitize};
-
-/// Why a site is not bound as requested.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum BindingError {
-    #[error("{uncovered}; nothing was changed")]
-    Uncovered { uncovered: String },
-    #[error("{site} is bound to {bound}, although the service reported that the change was saved")]
-    NotBound { site: String, bound: String },
-}
-
-impl Diagnostic for BindingError {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Uncovered { .. } => ErrorKind::Refused,
-            Self::NotBound { .. } => ErrorKind::Service,
-        }
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        let hint = match self {
-            Self::Uncovered { .. } => "bind another certificate, or pass --allow-uncovered",
-            Self::NotBound { .. } => CONTRADICTION_HINT,
-        };
-        Some(hint.into())
-    }
-}
 
 /// A change of `cert_id`.
 pub(super) struct Binding<'a> {
@@ -70,7 +43,11 @@ impl<'a> Binding<'a> {
             None => self.is_bound.then(|| format!("{} would be left without a certificate", self.label)),
         };
         match uncovered {
-            Some(uncovered) if !allow_uncovered => Err(BindingError::Uncovered { uncovered }.into()),
+            Some(uncovered) if !allow_uncovered => {
+                let message = format_args!("{uncovered}; nothing was changed");
+                Err(CommandError::new(ErrorKind::Refused, message)
+                    .hint("bind another certificate, or pass --allow-uncovered"))
+            }
             uncovered => {
                 report.warnings.extend(uncovered);
                 Ok(())
@@ -79,7 +56,7 @@ impl<'a> Binding<'a> {
     }
 
     /// Fails if the saved site is not bound to the record.
-    pub(super) fn require(&self, saved: &ApiObject<Site>) -> Result<(), BindingError> {
+    pub(super) fn require(&self, saved: &ApiObject<Site>) -> Result<(), CommandError> {
         let known = &saved.known;
         if known.cert_id == self.cert && known.unreadable_cert_id.is_none() {
             return Ok(());
@@ -89,7 +66,11 @@ impl<'a> Binding<'a> {
             (None, Some(unreadable)) => format!("a cert_id that cannot be read ({unreadable})"),
             (None, None) => "no certificate".into(),
         };
-        Err(BindingError::NotBound { site: label(saved), bound })
+        let message = format_args!(
+            "{} is bound to {bound}, although the service reported that the change was saved",
+            label(saved)
+        );
+        Err(CommandError::new(ErrorKind::Service, message).hint(CONTRADICTION_HINT))
     }
 
     /// Returns the names of the certificate if they are known not to cover the domain.

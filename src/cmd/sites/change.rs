@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
+use super::binding::Binding;
 use super::label;
 use crate::api::{ApiObject, Site};
 use crate::cli::WaitArgs;
 use crate::clock::Deadline;
 use crate::cmd::session::Session;
-use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::error::{CommandError, ErrorKind};
 use crate::fields;
-use crate::hint::Hint;
 use crate::report::CommandReport;
 use crate::text::{humanize, list, sanitize};
 
@@ -21,122 +21,19 @@ use crate::text::{humanize, list, sanitize};
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
-/// A change that was not saved as sent, or has not reached the edge.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ChangeError {
-    #[error(
-        "the configuration of {site} did not reach the edge within {waited}; the service continues the push"
-    )]
-    NotPushed { site: String, waited: String, flag: &'static str },
-    /// Fields that the service dropped (section 4.7); the others are saved.
-    #[error("the service ignored {} of {site}; {others}", list(ignored))]
-    Ignored { site: String, id: u64, ignored: Vec<String>, others: String, suggestions: Vec<String> },
-}
-
-impl Diagnostic for ChangeError {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::NotPushed { .. } => ErrorKind::Temporary,
-            Self::Ignored { .. } => ErrorKind::Service,
-        }
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        Some(match self {
-            Self::NotPushed { flag, .. } => format!("wait longer with {flag}").into(),
-            Self::Ignored { id, suggestions, .. } if suggestions.is_empty() => {
-                format!("run `edgecert sites get {id}` to see the fields that can be set").into()
-            }
-            Self::Ignored { id, suggestions, .. } => format!(
-                "{}; set it with `edgecert sites update {id} --set FIELD=VALUE`",
-                suggestions.join("; ")
-            )
-            .into(),
-        })
-    }
-}
-
-/// Reports the site as it is now, and waits for the edge if `--wait` was given.
-pub(super) async fn finish(
-    wait: WaitArgs,
-    site: ApiObject<Site>,
-    session: &Session,
+/// Reports a site after its fields were saved. Fails if the service ignored one of them (section 4.7) or did not set
+/// `cert_id`, and warns of those that it saved otherwise than sent.
+pub(super) fn verify(
+    site: &ApiObject<Site>,
+    sent: &Map<String, Value>,
+    ignored: &[String],
+    binding: Option<&Binding<'_>>,
     report: &mut CommandReport,
-) -> Result<ApiObject<Site>, CommandError> {
+) -> Result<(), CommandError> {
     report.body.set("site", &site.json);
-    if !wait.is_wanted() {
-        return Ok(site);
-    }
-    let site = wait_until_pushed(site, session, report).await?;
-    let _ = writeln!(report.body.text, "{}: the configuration has reached the edge", label(&site));
-    Ok(site)
-}
-
-async fn wait_until_pushed(
-    mut site: ApiObject<Site>,
-    session: &Session,
-    report: &mut CommandReport,
-) -> Result<ApiObject<Site>, CommandError> {
-    let (wait, timeout) = (session.settings.wait, session.settings.timeout);
-    let end = Deadline::after(wait).or_sooner(session.deadline);
-    let mut pause = FIRST_PAUSE;
-    while !site.known.config_synced {
-        if pause >= end.left() {
-            let waited = time::Duration::try_from(wait.min(timeout)).unwrap_or(time::Duration::MAX);
-            let flag = if timeout < wait { "--timeout SECS" } else { "--wait=SECS" };
-            let (site, waited) = (label(&site), humanize(waited));
-            return Err(ChangeError::NotPushed { site, waited, flag }.into());
-        }
-        sleep(pause).await;
-        pause = (2 * pause).min(MAX_PAUSE);
-        site = session.reread_site(site.known.id).await?;
-        report.body.set("site", &site.json);
-    }
-    Ok(site)
-}
-
-/// Fails if the service ignored fields.
-pub(super) fn require_none_ignored(
-    ignored: &[String],
-    sent: &Map<String, Value>,
-    site: &ApiObject<Site>,
-    report: &mut CommandReport,
-) -> Result<(), ChangeError> {
     report.body.set("ignored_fields", ignored);
-    if ignored.is_empty() {
-        return Ok(());
-    }
-    let saved: Vec<&String> = sent.keys().filter(|name| !ignored.contains(name)).collect();
-    let others = match saved.as_slice() {
-        [] => "no other field was sent".to_owned(),
-        [one] => format!("{one} was saved"),
-        several => format!("{} were saved", list(several)),
-    };
-    let suggestions: Vec<String> = ignored.iter().filter_map(|name| suggestion(name)).collect();
-    // The hint repeats them.
-    report.warnings.retain(|warning| !suggestions.contains(warning));
-    Err(ChangeError::Ignored {
-        site: label(site),
-        id: site.known.id,
-        ignored: ignored.iter().map(|name| sanitize(name)).collect(),
-        others,
-        suggestions,
-    })
-}
-
-/// Suggests the known field that an unknown one probably misspells.
-pub(super) fn suggestion(name: &str) -> Option<String> {
-    fields::suggestion(name).map(|known| format!("{} is not a known field; {known} is", sanitize(name)))
-}
-
-/// Warns of fields that were neither ignored nor saved as they were sent.
-pub(super) fn warn_of_differences(
-    sent: &Map<String, Value>,
-    ignored: &[String],
-    site: &ApiObject<Site>,
-    report: &mut CommandReport,
-) {
-    for (name, wanted) in sent.iter().filter(|(name, _)| !ignored.contains(name)) {
+    let saved = || sent.iter().filter(|(name, _)| !ignored.contains(name));
+    for (name, wanted) in saved() {
         if let Some(found) = site.json.get(name).filter(|found| !contains(found, wanted)) {
             report.warnings.push(format!(
                 "{} was saved as {}, not as {}",
@@ -146,6 +43,66 @@ pub(super) fn warn_of_differences(
             ));
         }
     }
+    if ignored.is_empty() {
+        return binding.map_or(Ok(()), |binding| binding.require(site));
+    }
+    let others = match saved().map(|(name, _)| name).collect::<Vec<_>>().as_slice() {
+        [] => "no other field was sent".to_owned(),
+        [one] => format!("{one} was saved"),
+        several => format!("{} were saved", list(several)),
+    };
+    let suggestions: Vec<String> = ignored.iter().filter_map(|name| suggestion(name)).collect();
+    // The hint repeats them.
+    report.warnings.retain(|warning| !suggestions.contains(warning));
+    let id = site.known.id;
+    let hint = if suggestions.is_empty() {
+        format!("run `edgecert sites get {id}` to see the fields that can be set")
+    } else {
+        format!("{}; set it with `edgecert sites update {id} --set FIELD=VALUE`", suggestions.join("; "))
+    };
+    let ignored: Vec<String> = ignored.iter().map(|name| sanitize(name)).collect();
+    let message = format_args!("the service ignored {} of {}; {others}", list(&ignored), label(site));
+    Err(CommandError::new(ErrorKind::Service, message).hint(hint))
+}
+
+/// Reports the site as it is now, and waits for the edge if `--wait` was given.
+pub(super) async fn finish(
+    wait: WaitArgs,
+    mut site: ApiObject<Site>,
+    session: &Session,
+    report: &mut CommandReport,
+) -> Result<ApiObject<Site>, CommandError> {
+    report.body.set("site", &site.json);
+    if !wait.is_wanted() {
+        return Ok(site);
+    }
+    let (wait, timeout) = (session.settings.wait, session.settings.timeout);
+    let end = Deadline::after(wait).or_sooner(session.deadline);
+    let mut pause = FIRST_PAUSE;
+    while !site.known.config_synced {
+        if pause >= end.left() {
+            let message = format_args!(
+                "the configuration of {} did not reach the edge within {}; the service continues the push",
+                label(&site),
+                humanize(time::Duration::try_from(wait.min(timeout)).unwrap_or(time::Duration::MAX))
+            );
+            let flag = if timeout < wait { "--timeout SECS" } else { "--wait=SECS" };
+            return Err(
+                CommandError::new(ErrorKind::Temporary, message).hint(format!("wait longer with {flag}"))
+            );
+        }
+        sleep(pause).await;
+        pause = (2 * pause).min(MAX_PAUSE);
+        site = session.reread(site.known.id).await?;
+        report.body.set("site", &site.json);
+    }
+    let _ = writeln!(report.body.text, "{}: the configuration has reached the edge", label(&site));
+    Ok(site)
+}
+
+/// Suggests the known field that an unknown one probably misspells.
+pub(super) fn suggestion(name: &str) -> Option<String> {
+    fields::suggestion(name).map(|known| format!("{} is not a known field; {known} is", sanitize(name)))
 }
 
 /// Whether a field was saved as sent. The service may add to objects, and has several spellings of "none".

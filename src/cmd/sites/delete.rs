@@ -3,65 +3,54 @@
 use std::fmt::Write as _;
 
 use super::{Confirm, label};
-use crate::api::{ApiObject, RequestError, Site};
-use crate::cli::{DeleteArgs, SiteName};
-use crate::cmd::session::{CONTRADICTION_HINT, NoSuchSite, OperationError, SEE_REASON_HINT, Session};
-use crate::error::{CommandError, Diagnostic, ErrorKind};
-use crate::hint::Hint;
+use crate::cli::{DeleteArgs, WaitArgs};
+use crate::cmd::session::{
+    CONTRADICTION_HINT, SEE_REASON_HINT, Session, failed, failed_or_refused, no_such_site,
+};
+use crate::context::Context;
+use crate::error::{CommandError, ErrorKind};
 use crate::report::CommandReport;
-
-/// Why a site was not deleted.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum DeleteError {
-    #[error("deleting {0} needs confirmation, and there is no terminal to ask on; nothing was sent")]
-    NoTerminal(SiteName),
-    #[error("{site} was not deleted: not confirmed")]
-    NotConfirmed { site: String },
-    #[error("{site} still exists, although the service reported that it was deleted")]
-    StillThere { site: String },
-}
-
-impl Diagnostic for DeleteError {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::NoTerminal(_) => ErrorKind::Usage,
-            Self::NotConfirmed { .. } => ErrorKind::Refused,
-            Self::StillThere { .. } => ErrorKind::Service,
-        }
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        let hint = match self {
-            Self::NoTerminal(_) => "pass --yes, or run the command on a terminal",
-            Self::NotConfirmed { .. } => "answer y to delete it",
-            Self::StillThere { .. } => CONTRADICTION_HINT,
-        };
-        Some(hint.into())
-    }
-}
-
-/// Refuses, before anything is sent, without `--yes` and without a terminal to ask on.
-pub(super) fn require_confirmation(args: &DeleteArgs, confirm: Confirm<'_>) -> Result<(), DeleteError> {
-    if args.yes || confirm.is_some() { Ok(()) } else { Err(DeleteError::NoTerminal(args.site.clone())) }
-}
 
 pub(super) async fn run(
     args: &DeleteArgs,
     confirm: Confirm<'_>,
-    session: &Session,
+    context: &Context,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
+    if !args.yes && confirm.is_none() {
+        let message = format_args!(
+            "deleting {} needs confirmation, and there is no terminal to ask on; nothing was sent",
+            args.site
+        );
+        return Err(
+            CommandError::new(ErrorKind::Usage, message).hint("pass --yes, or run the command on a terminal")
+        );
+    }
+    let session = Session::open(&args.service.layer(WaitArgs::default()), context)?;
     let site = session.find(&args.site).await?;
     let (id, name) = (site.known.id, label(&site));
     report.body.set("site", &site.json);
     report.body.set("deleted", false);
     let question = format!("permanently delete {name} with its DNS records and edge configuration?");
     if !args.yes && !confirm.is_some_and(|confirm| confirm(&question)) {
-        return Err(DeleteError::NotConfirmed { site: name }.into());
+        let message = format_args!("{name} was not deleted: not confirmed");
+        return Err(CommandError::new(ErrorKind::Refused, message).hint("answer y to delete it"));
     }
-    session.client.delete_site(id).await.map_err(|cause| not_deleted(&site, cause))?;
+    if let Err(cause) = session.client.delete_site(id).await {
+        return Err(match cause.refused_status() {
+            Some(404) => no_such_site(id),
+            _ if cause.is_retryable() => {
+                failed(format_args!("{name} may or may not have been deleted"), &cause)
+            }
+            _ => failed_or_refused(format_args!("{name} was not deleted"), &cause, SEE_REASON_HINT),
+        });
+    }
     match session.client.site(id).await {
-        Ok(_) => return Err(DeleteError::StillThere { site: name }.into()),
+        Ok(_) => {
+            let message =
+                format_args!("{name} still exists, although the service reported that it was deleted");
+            return Err(CommandError::new(ErrorKind::Service, message).hint(CONTRADICTION_HINT));
+        }
         Err(cause) if cause.refused_status() == Some(404) => {}
         Err(cause) => {
             report.warnings.push(format!("cannot confirm that {name} is gone: {}", cause.error));
@@ -70,16 +59,4 @@ pub(super) async fn run(
     report.body.set("deleted", true);
     let _ = writeln!(report.body.text, "{name}: deleted, with its DNS records and edge configuration");
     Ok(())
-}
-
-fn not_deleted(site: &ApiObject<Site>, cause: RequestError) -> CommandError {
-    match cause.refused_status() {
-        Some(404) => NoSuchSite::Id { id: site.known.id }.into(),
-        _ if cause.is_retryable() => {
-            OperationError::new(format!("{} may or may not have been deleted", label(site)), cause).into()
-        }
-        _ => OperationError::new(format!("{} was not deleted", label(site)), cause)
-            .refused_hint(SEE_REASON_HINT)
-            .into(),
-    }
 }

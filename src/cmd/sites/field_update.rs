@@ -3,17 +3,15 @@
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
 
 use super::change::{contains, suggestion};
 use crate::cli::{FieldArgs, Origin};
-use crate::error::{CommandError, Diagnostic, ErrorKind, read_hint};
-use crate::file::{self, ReadError};
-use crate::hint::Hint;
-use crate::{fields, text};
+use crate::error::{CommandError, ErrorKind, read_hint};
+use crate::{fields, file, text};
 
 /// Fields to save.
 pub(super) struct FieldUpdate {
@@ -22,64 +20,15 @@ pub(super) struct FieldUpdate {
     from_file: BTreeSet<String>,
 }
 
-/// Why fields cannot be sent.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum FieldUpdateError {
-    #[error("{}; nothing was sent", wrong.join("; "))]
-    WrongType { wrong: Vec<String> },
-    #[error("{}:{line}: not JSON; nothing was sent", text::path(path))]
-    NotJson { path: PathBuf, line: usize },
-    #[error("{} holds no JSON object; nothing was sent", text::path(.0))]
-    NotAnObject(PathBuf),
-    #[error(transparent)]
-    Unreadable(#[from] ReadError),
-    #[error("cannot read standard input: {reason}")]
-    Stdin { reason: String },
-    #[error("--origin and --set origins=VALUE set the same field")]
-    OriginsTwice,
-    #[error("--origin has a port, but the protocol of the origins is unknown")]
-    UnknownProtocol,
-    #[error("--origin and --set set the same port")]
-    PortTwice,
-    #[error("a site has one port for all of its origins; --origin names several")]
-    SeveralPorts,
-}
-
-impl Diagnostic for FieldUpdateError {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::WrongType { .. } | Self::NotJson { .. } | Self::NotAnObject(_) => ErrorKind::Refused,
-            Self::Unreadable(_) | Self::Stdin { .. } => ErrorKind::NoInput,
-            Self::OriginsTwice | Self::UnknownProtocol | Self::PortTwice | Self::SeveralPorts => {
-                ErrorKind::Usage
-            }
-        }
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        let hint = match self {
-            Self::WrongType { .. } => {
-                r#"give each field a value of its type, for example --set force_https=true or --set 'origins=[{"addr":"192.0.2.10","weight":1,"status":true}]'"#
-            }
-            Self::NotJson { .. } | Self::NotAnObject(_) => {
-                r#"write an object of fields, for example {"force_https": true}"#
-            }
-            Self::Unreadable(error) => read_hint(error.kind),
-            Self::Stdin { .. } => "pipe an object of fields in JSON to it",
-            Self::OriginsTwice | Self::PortTwice => "use one of them",
-            Self::UnknownProtocol => {
-                "add --set origin_protocol=http or https; for follow, set origin_http_port and origin_https_port"
-            }
-            Self::SeveralPorts => "give every --origin the same port",
-        };
-        Some(hint.into())
-    }
-}
-
 /// Maximum size of a file of fields.
 const MAX_BYTES: u64 = 1 << 20;
 
 impl FieldUpdate {
+    /// One field.
+    pub(super) fn of(name: &str, value: impl Into<Value>) -> Self {
+        Self { fields: Map::from_iter([(name.to_owned(), value.into())]), from_file: BTreeSet::new() }
+    }
+
     /// Collects the fields without checking them.
     pub(super) fn read(args: &FieldArgs) -> Result<Self, CommandError> {
         let mut fields = args.from.as_deref().map(read_file).transpose()?.unwrap_or_default();
@@ -103,10 +52,16 @@ impl FieldUpdate {
     }
 
     /// Checks the fields of known type.
-    pub(super) fn check(&self) -> Result<(), FieldUpdateError> {
+    pub(super) fn check(&self) -> Result<(), CommandError> {
         let errors = self.fields.iter().filter_map(|(name, value)| fields::check(name, value).err());
         let wrong: Vec<String> = errors.map(|error| error.to_string()).collect();
-        if wrong.is_empty() { Ok(()) } else { Err(FieldUpdateError::WrongType { wrong }) }
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let message = format_args!("{}; nothing was sent", wrong.join("; "));
+        Err(CommandError::new(ErrorKind::Refused, message).hint(
+            r#"give each field a value of its type, for example --set force_https=true or --set 'origins=[{"addr":"192.0.2.10","weight":1,"status":true}]'"#,
+        ))
     }
 
     /// The record that `cert_id` is set to, 0 for none; `None` if it is not set.
@@ -129,13 +84,19 @@ impl FieldUpdate {
 fn read_file(path: &Path) -> Result<Map<String, Value>, CommandError> {
     let text = match path.to_str() {
         Some("-") => read_stdin()?,
-        _ => file::read_text(path, MAX_BYTES).map_err(FieldUpdateError::from)?,
+        _ => file::read_text(path, MAX_BYTES)
+            .map_err(|error| CommandError::new(ErrorKind::NoInput, &error).hint(read_hint(error.kind)))?,
+    };
+    let refused = |message: &str| {
+        let message = format_args!("{}{message}; nothing was sent", text::path(path));
+        CommandError::new(ErrorKind::Refused, message)
+            .hint(r#"write an object of fields, for example {"force_https": true}"#)
     };
     // Some editors write a byte order mark.
     let json = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-        .map_err(|error| FieldUpdateError::NotJson { path: path.to_owned(), line: error.line() })?;
+        .map_err(|error| refused(&format!(":{}: not JSON", error.line())))?;
     let Value::Object(mut object) = json else {
-        return Err(FieldUpdateError::NotAnObject(path.to_owned()).into());
+        return Err(refused(" holds no JSON object"));
     };
     match object.remove("site") {
         Some(Value::Object(site)) => Ok(site),
@@ -147,10 +108,13 @@ fn read_file(path: &Path) -> Result<Map<String, Value>, CommandError> {
     }
 }
 
-fn read_stdin() -> Result<Zeroizing<String>, FieldUpdateError> {
+fn read_stdin() -> Result<Zeroizing<String>, CommandError> {
     let mut text = Zeroizing::new(String::new());
     let read = std::io::stdin().lock().take(MAX_BYTES).read_to_string(&mut text);
-    read.map(|_| text).map_err(|error| FieldUpdateError::Stdin { reason: file::reason(&error) })
+    read.map(|_| text).map_err(|error| {
+        let message = format_args!("cannot read standard input: {}", file::reason(&error));
+        CommandError::new(ErrorKind::NoInput, message).hint("pipe an object of fields in JSON to it")
+    })
 }
 
 /// Adds origins in the form of section 2.3. Their common port is a field of the site.
@@ -158,12 +122,13 @@ fn add_origins(
     origins: &[Origin],
     named: &mut Map<String, Value>,
     from_file: &Map<String, Value>,
-) -> Result<(), FieldUpdateError> {
+) -> Result<(), CommandError> {
+    let misused = |message, hint| Err(CommandError::new(ErrorKind::Usage, message).hint(hint));
     if origins.is_empty() {
         return Ok(());
     }
     if named.contains_key("origins") {
-        return Err(FieldUpdateError::OriginsTwice);
+        return misused("--origin and --set origins=VALUE set the same field", "use one of them");
     }
     let mut ports: Vec<u16> = origins.iter().filter_map(|origin| origin.port).collect();
     ports.dedup();
@@ -171,24 +136,29 @@ fn add_origins(
         [] => {}
         [port] if origins.iter().all(|origin| origin.port.is_some()) => {
             let protocol = named.get("origin_protocol").or_else(|| from_file.get("origin_protocol"));
-            let field = port_field(protocol.and_then(Value::as_str))?;
+            let field = match protocol.and_then(Value::as_str) {
+                Some("http") => "origin_http_port",
+                Some("https") => "origin_https_port",
+                _ => {
+                    return misused(
+                        "--origin has a port, but the protocol of the origins is unknown",
+                        "add --set origin_protocol=http or https; for follow, set origin_http_port and origin_https_port",
+                    );
+                }
+            };
             if named.insert(field.into(), json!(port)).is_some() {
-                return Err(FieldUpdateError::PortTwice);
+                return misused("--origin and --set set the same port", "use one of them");
             }
         }
-        _ => return Err(FieldUpdateError::SeveralPorts),
+        _ => {
+            return misused(
+                "a site has one port for all of its origins; --origin names several",
+                "give every --origin the same port",
+            );
+        }
     }
     let origin =
         |origin: &Origin| json!({"addr": origin.addr, "weight": origin.weight.unwrap_or(1), "status": true});
     named.insert("origins".into(), origins.iter().map(origin).collect());
     Ok(())
-}
-
-/// The field that holds the port of the origins.
-fn port_field(protocol: Option<&str>) -> Result<&'static str, FieldUpdateError> {
-    match protocol {
-        Some("http") => Ok("origin_http_port"),
-        Some("https") => Ok("origin_https_port"),
-        _ => Err(FieldUpdateError::UnknownProtocol),
-    }
 }

@@ -7,11 +7,12 @@ use time::OffsetDateTime;
 
 use super::plain;
 use crate::api::{ApiObject, Site};
-use crate::cli::ListArgs;
+use crate::cli::{ListArgs, WaitArgs};
 use crate::clock;
 use crate::cmd::session::{Session, require_complete};
+use crate::context::Context;
 use crate::error::CommandError;
-use crate::report::{Cell, CommandReport, Style, Table};
+use crate::report::{Cell, CommandReport, Table};
 use crate::settings::Settings;
 use crate::state::{LineageState, Store};
 use crate::text::count;
@@ -23,10 +24,10 @@ const EXPIRES_SOON_DAYS: i64 = 14;
 
 pub(super) async fn run(
     args: &ListArgs,
-    session: &Session,
-    style: Style,
+    context: &Context,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
+    let session = Session::open(&args.service.layer(WaitArgs::default()), context)?;
     let mut list = session.sites().await?;
     let total = list.items.len();
     list.items.retain(|site| is_selected(site, args));
@@ -38,7 +39,7 @@ pub(super) async fn run(
     for site in sites {
         table.row(cells(site, &expiries));
     }
-    report.body.text = table.to_text(style);
+    report.body.text = table.to_text(context.style);
     if sites.is_empty() {
         report.body.text = if total == 0 {
             "the account has no site\n".into()

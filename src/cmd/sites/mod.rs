@@ -1,6 +1,5 @@
 //! `edgecert sites`: manages the account's sites.
 
-mod bind;
 mod binding;
 mod change;
 mod create;
@@ -12,12 +11,13 @@ mod update;
 
 use serde_json::Value;
 
-use super::session::{Session, with_session};
+use super::session::Session;
 use crate::api::{ApiObject, Site};
-use crate::cli::{SiteArgs, SitesCommand, WaitArgs};
+use crate::cli::{SiteArgs, SitesCommand};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::report::{CommandReport, Style, Table};
+use crate::report::{CommandReport, Table};
+use crate::runtime::Runtime;
 use crate::text::sanitize_untruncated;
 
 /// Asks the user a question; `None` if there is no terminal.
@@ -30,76 +30,29 @@ pub(crate) fn run(
     confirm: Confirm<'_>,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let (no_wait, style) = (WaitArgs::default(), context.style);
-    match args {
-        SitesCommand::List(args) => {
-            let layer = args.service.layer(no_wait);
-            with_session(&layer, context, report, async |session, report| {
-                list::run(args, session, style, report).await
-            })
+    Runtime::new()?.block_on(async {
+        match args {
+            SitesCommand::List(args) => list::run(args, context, report).await,
+            SitesCommand::Get(args) => get(args, context, report).await,
+            SitesCommand::Create(args) => create::run(args, context, report).await,
+            SitesCommand::Update(args) => update::run(args, context, report).await,
+            SitesCommand::Bind(args) => update::bind(args, context, report).await,
+            SitesCommand::Enable(args) => switch::run(args, true, context, report).await,
+            SitesCommand::Disable(args) => switch::run(args, false, context, report).await,
+            SitesCommand::Delete(args) => delete::run(args, confirm, context, report).await,
         }
-        SitesCommand::Get(args) => {
-            with_session(&args.service.layer(args.wait), context, report, async |session, report| {
-                get(args, session, style, report).await
-            })
-        }
-        SitesCommand::Create(args) => {
-            let fields = create::fields(args)?;
-            let layer = args.service.layer(args.wait);
-            with_session(&layer, context, report, async |session, report| {
-                create::run(args, &fields, session, report).await
-            })
-        }
-        SitesCommand::Update(args) => {
-            let fields = update::fields(args)?;
-            let layer = args.service.layer(args.wait);
-            with_session(&layer, context, report, async |session, report| {
-                update::run(args, fields, session, style, report).await
-            })
-        }
-        SitesCommand::Enable(args) => switch(args, true, context, report),
-        SitesCommand::Disable(args) => switch(args, false, context, report),
-        SitesCommand::Delete(args) => {
-            delete::require_confirmation(args, confirm)?;
-            let layer = args.service.layer(no_wait);
-            with_session(&layer, context, report, async |session, report| {
-                delete::run(args, confirm, session, report).await
-            })
-        }
-        SitesCommand::Bind(args) => {
-            let layer = args.service.layer(args.wait);
-            with_session(&layer, context, report, async |session, report| {
-                bind::run(args, session, report).await
-            })
-        }
-    }
-}
-
-fn switch(
-    args: &SiteArgs,
-    enabled: bool,
-    context: &Context,
-    report: &mut CommandReport,
-) -> Result<(), CommandError> {
-    let layer = args.service.layer(args.wait);
-    with_session(&layer, context, report, async |session, report| {
-        switch::run(args, enabled, session, report).await
     })
 }
 
-async fn get(
-    args: &SiteArgs,
-    session: &Session,
-    style: Style,
-    report: &mut CommandReport,
-) -> Result<(), CommandError> {
+async fn get(args: &SiteArgs, context: &Context, report: &mut CommandReport) -> Result<(), CommandError> {
+    let session = Session::open(&args.service.layer(args.wait), context)?;
     let site = session.find(&args.site).await?;
-    let site = change::finish(args.wait, site, session, report).await?;
+    let site = change::finish(args.wait, site, &session, report).await?;
     let mut table = Table::new(&["field", "value"]);
     for (name, value) in &site.json {
         rows(name, value, &mut table);
     }
-    report.body.text = table.to_text(style);
+    report.body.text = table.to_text(context.style);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! `edgecert sites update`: changes only the named fields, and shows what changed.
+//! `edgecert sites update` and `bind`: change only the named fields, and show what changed.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,109 +10,109 @@ use super::binding::Binding;
 use super::field_update::FieldUpdate;
 use super::{change, label, plain};
 use crate::api::{ApiObject, RequestError, Site};
-use crate::cli::UpdateArgs;
-use crate::cmd::session::{NoSuchSite, OperationError, SEE_REASON_HINT, Session};
-use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::cli::{BindArgs, UpdateArgs};
+use crate::cmd::session::{SEE_REASON_HINT, Session, failed, failed_or_refused, no_such_site};
+use crate::context::Context;
+use crate::error::{CommandError, ErrorKind};
 use crate::fields::FIELDS;
-use crate::hint::Hint;
 use crate::report::{CommandReport, Style, Table};
 use crate::text::sanitize;
 
-/// The command names no field.
-#[derive(Debug, thiserror::Error)]
-#[error("no field is named")]
-pub(super) struct NoField;
-
-impl Diagnostic for NoField {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Usage
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        Some("name one with --set, --origin or --from".into())
-    }
-}
-
-/// The fields to send, checked before anything is sent, unless a file sets some.
-pub(super) fn fields(args: &UpdateArgs) -> Result<FieldUpdate, CommandError> {
-    let update = FieldUpdate::read(&args.fields)?;
+pub(super) async fn run(
+    args: &UpdateArgs,
+    context: &Context,
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
+    let mut update = FieldUpdate::read(&args.fields)?;
     if update.fields.is_empty() {
-        return Err(NoField.into());
+        return Err(CommandError::new(ErrorKind::Usage, "no field is named")
+            .hint("name one with --set, --origin or --from"));
     }
+    // Those of a file can only be checked once the site is known.
     if !update.has_file() {
         update.check()?;
     }
-    Ok(update)
-}
-
-pub(super) async fn run(
-    args: &UpdateArgs,
-    mut update: FieldUpdate,
-    session: &Session,
-    style: Style,
-    report: &mut CommandReport,
-) -> Result<(), CommandError> {
+    let session = Session::open(&args.service.layer(args.wait), context)?;
     let before = session.find(&args.site).await?;
     update.omit_unchanged(&before.json);
     update.check()?;
     report.warnings.extend(update.typo_warnings());
     if update.fields.is_empty() {
         let _ = writeln!(report.body.text, "{}: already up to date", label(&before));
-        change::finish(args.wait, before, session, report).await?;
+        change::finish(args.wait, before, &session, report).await?;
         return Ok(());
     }
-    let binding = update.cert_id().map(|cert| Binding::of(&before, Some(cert).filter(|id| *id != 0)));
-    if let Some(binding) = &binding {
-        binding.check(args.fields.allow_uncovered, session, report).await?;
-    }
-    let (after, ignored) = save(&before, &update.fields, session).await?;
-    let _ = writeln!(report.body.text, "{}: saved", label(&after));
+    let saved = save(&before, &update, args.fields.allow_uncovered, &session, report).await?;
+    let after = &saved.site;
+    let _ = writeln!(report.body.text, "{}: saved", label(after));
     let changes = changes(&before.json, &after.json, &update.fields);
     warn_of_unnamed(&changes, &update.fields, report);
     if args.diff {
-        report.body.text.push_str(&diff(&changes, style));
+        report.body.text.push_str(&diff(&changes, context.style));
         report.body.set("diff", &changes);
     }
-    report.body.set("site", &after.json);
-    change::warn_of_differences(&update.fields, &ignored, &after, report);
-    change::require_none_ignored(&ignored, &update.fields, &after, report)?;
-    if let Some(binding) = &binding {
-        binding.require(&after)?;
-    }
-    change::finish(args.wait, after, session, report).await?;
+    change::verify(after, &update.fields, &saved.ignored, saved.binding.as_ref(), report)?;
+    change::finish(args.wait, saved.site, &session, report).await?;
     Ok(())
 }
 
-/// Saves fields of a site. Returns the saved site and the fields that were ignored.
-pub(super) async fn save(
-    before: &ApiObject<Site>,
-    fields: &Map<String, Value>,
-    session: &Session,
-) -> Result<(ApiObject<Site>, Vec<String>), CommandError> {
-    let id = before.known.id;
-    let saved = session.client.update_site(id, fields).await;
-    let saved = saved.map_err(|cause| not_saved(cause, before, fields))?;
-    let site = match saved.site.filter(|site| site.known.id == id) {
-        Some(site) => site,
-        None => session.reread_site(id).await?,
-    };
-    Ok((site, saved.ignored_fields))
+/// `edgecert sites bind`: an update of `cert_id`.
+pub(super) async fn bind(
+    args: &BindArgs,
+    context: &Context,
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
+    let update = FieldUpdate::of("cert_id", args.cert);
+    let session = Session::open(&args.service.layer(args.wait), context)?;
+    let before = session.find(&args.site).await?;
+    let saved = save(&before, &update, args.allow_uncovered, &session, report).await?;
+    change::verify(&saved.site, &update.fields, &saved.ignored, saved.binding.as_ref(), report)?;
+    let _ = writeln!(report.body.text, "{}: bound to certificate {}", label(&saved.site), args.cert);
+    change::finish(args.wait, saved.site, &session, report).await?;
+    Ok(())
 }
 
-fn not_saved(cause: RequestError, before: &ApiObject<Site>, fields: &Map<String, Value>) -> CommandError {
+/// A site after its fields were saved, for [`change::verify`].
+struct Saved<'a> {
+    site: ApiObject<Site>,
+    ignored: Vec<String>,
+    binding: Option<Binding<'a>>,
+}
+
+/// Saves fields of a site, after checking what the certificate covers that it is to be bound to.
+async fn save<'a>(
+    before: &'a ApiObject<Site>,
+    update: &FieldUpdate,
+    allow_uncovered: bool,
+    session: &Session,
+    report: &mut CommandReport,
+) -> Result<Saved<'a>, CommandError> {
+    let binding = update.cert_id().map(|cert| Binding::of(before, Some(cert).filter(|id| *id != 0)));
+    if let Some(binding) = &binding {
+        binding.check(allow_uncovered, session, report).await?;
+    }
+    let id = before.known.id;
+    let saved = session.client.update_site(id, &update.fields).await;
+    let saved = saved.map_err(|cause| not_saved(&cause, before, &update.fields))?;
+    let site = match saved.site.filter(|site| site.known.id == id) {
+        Some(site) => site,
+        None => session.reread(id).await?,
+    };
+    Ok(Saved { site, ignored: saved.ignored_fields, binding })
+}
+
+fn not_saved(cause: &RequestError, before: &ApiObject<Site>, fields: &Map<String, Value>) -> CommandError {
     let has_reference = ["cert_id", "package_id"].iter().any(|name| fields.contains_key(*name));
     let site = label(before);
-    let unchanged = format!("{site} was not changed");
-    match cause.refused_status() {
-        Some(404) => NoSuchSite::Id { id: before.known.id }.into(),
-        Some(403) if has_reference => OperationError::new(unchanged, cause)
-            .refused_hint("name a cert_id or package_id of this account")
-            .into(),
+    let hint = match cause.refused_status() {
+        Some(404) => return no_such_site(before.known.id),
+        Some(403) if has_reference => "name a cert_id or package_id of this account",
         _ if cause.is_retryable() => {
-            OperationError::new(format!("{site} may or may not have been changed"), cause).into()
+            return failed(format_args!("{site} may or may not have been changed"), cause);
         }
-        _ => OperationError::new(unchanged, cause).refused_hint(SEE_REASON_HINT).into(),
-    }
+        _ => SEE_REASON_HINT,
+    };
+    failed_or_refused(format_args!("{site} was not changed"), cause, hint)
 }
 
 /// A field whose value differs; `null` where the field is absent.
