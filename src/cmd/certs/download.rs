@@ -50,9 +50,9 @@ pub(super) async fn run(
     let name = write::safe_name(&[download.name.as_deref(), download.domain.as_deref()], id);
     let (cert, key) = (args.out.join(format!("{name}.crt")), args.out.join(format!("{name}.key")));
     let chain = public_part(&download, &bundle, report)?;
-    let mut parts = vec![Part::public(&cert, &chain)];
+    let mut parts = vec![Part { path: cert.clone(), content: &chain, mode: 0o644 }];
     let secret = download.key_pem.as_ref().filter(|_| !args.cert_only);
-    parts.extend(secret.map(|secret| Part::secret(&key, secret)));
+    parts.extend(secret.map(|secret| Part { path: key.clone(), content: secret.expose(), mode: 0o600 }));
     write::all(&parts, &args.out, args.force)?;
     let files = serde_json::json!({
         "cert": text::path(&cert),
@@ -60,7 +60,7 @@ pub(super) async fn run(
     });
     report.body.set("files", files);
     for part in &parts {
-        let _ = writeln!(report.body.text, "wrote {}", text::path(part.path()));
+        let _ = writeln!(report.body.text, "wrote {}", text::path(&part.path));
     }
     if secret.is_none() && !args.cert_only {
         let message = format_args!(

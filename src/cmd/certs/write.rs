@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{CommandError, ErrorKind, write_hint};
 use crate::file::{self, StagedFile};
-use crate::secret::Secret;
 use crate::text;
 
 /// A file to write.
 pub(super) struct Part<'a> {
-    path: PathBuf,
-    content: &'a str,
-    mode: u32,
+    pub(super) path: PathBuf,
+    pub(super) content: &'a str,
+    pub(super) mode: u32,
 }
 
 /// Maximum length of a file name without extensions; file systems allow 255 bytes.
@@ -33,21 +32,7 @@ pub(super) fn safe_name(names: &[Option<&str>], id: u64) -> String {
         .unwrap_or_else(|| format!("certificate-{id}"))
 }
 
-impl<'a> Part<'a> {
-    /// A file that everyone may read.
-    pub(super) fn public(path: &Path, content: &'a str) -> Self {
-        Self { path: path.to_owned(), content, mode: 0o644 }
-    }
-
-    /// A file that only its owner may read.
-    pub(super) fn secret(path: &Path, content: &'a Secret) -> Self {
-        Self { path: path.to_owned(), content: content.expose(), mode: 0o600 }
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
+impl Part<'_> {
     /// Writes the file under a temporary name.
     fn stage(&self) -> Result<StagedFile, CommandError> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
