@@ -1,19 +1,20 @@
 //! The heartbeat: calls `heartbeat_url` after each `sync`, so that the receiver notices when a host stops syncing, even
 //! if that host can no longer notify anybody. A failure is a warning. The URL is a secret, so no message names it.
 
-use std::io;
+use std::fmt::Display;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::api::{SetupError, anonymous_client, failure_reason};
+use super::NotifyError;
+use crate::api::{anonymous_client, failure_reason};
 use crate::clock::{Deadline, Moment};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::file;
 use crate::report::{AnyReport, Style};
 use crate::runtime::Runtime;
-use crate::settings::{HeartbeatUrl, Proxy, Roots, SettingsError};
+use crate::settings::{HeartbeatUrl, Proxy, Roots};
 use crate::text::sanitize_untruncated;
 
 /// Time limit for the whole call.
@@ -22,39 +23,29 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest summary, in characters.
 const MAX_SUMMARY: usize = 1000;
 
-/// The heartbeat URL was not called, or its server did not accept the call.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum HeartbeatError {
-    #[error("cannot call heartbeat_url: {0}")]
-    Settings(#[from] SettingsError),
-    #[error("cannot call heartbeat_url: {0}")]
-    Setup(#[from] SetupError),
-    #[error("cannot call heartbeat_url: {0}")]
-    Failed(String),
-    #[error("heartbeat_url did not respond within {} seconds", TIMEOUT.as_secs())]
-    TimedOut,
-    #[error("heartbeat_url responded with status {status}, expected 200 to 299")]
-    Status { status: u16 },
-    #[error("heartbeat_url responded with redirect {status}; redirects are never followed")]
-    Redirected { status: u16 },
-}
-
 /// Calls the heartbeat URL, if there is one, with the exit code and a summary of a run.
 pub(crate) fn send_heartbeat(
     report: &dyn AnyReport,
     moment: Moment,
     context: &Context,
-) -> Result<(), HeartbeatError> {
+) -> Result<(), NotifyError> {
     let Some(url) = context.heartbeat_url() else { return Ok(()) };
-    let (proxy, roots) = (url.proxy(&context.env)?, Roots::of_system(&context.env));
+    let (proxy, roots) = (url.proxy(&context.env).map_err(not_called)?, Roots::of_system(&context.env));
     let (url, exit_code, summary) = (url.clone(), report.exit_code(), summary(report, moment));
     let (sender, receiver) = mpsc::channel();
     // On a separate thread: after a panic, the current one may be inside a runtime.
     let call = move || sender.send(call(&url, exit_code, summary, proxy.as_ref(), &roots, TIMEOUT));
-    let failed = |error: io::Error| HeartbeatError::Failed(file::reason(&error));
-    thread::Builder::new().spawn(call).map_err(failed)?;
+    thread::Builder::new().spawn(call).map_err(|error| not_called(file::reason(&error)))?;
     // Not joined: if that thread panics as well, it waits for the exit.
-    receiver.recv_timeout(TIMEOUT).unwrap_or(Err(HeartbeatError::TimedOut))
+    receiver.recv_timeout(TIMEOUT).unwrap_or_else(|_| Err(timed_out()))
+}
+
+fn not_called(reason: impl Display) -> NotifyError {
+    NotifyError(format!("cannot call heartbeat_url: {reason}"))
+}
+
+fn timed_out() -> NotifyError {
+    NotifyError(format!("heartbeat_url did not respond within {} seconds", TIMEOUT.as_secs()))
 }
 
 fn call(
@@ -64,22 +55,24 @@ fn call(
     proxy: Option<&Proxy>,
     roots: &Roots,
     timeout: Duration,
-) -> Result<(), HeartbeatError> {
+) -> Result<(), NotifyError> {
     let deadline = Deadline::after(timeout);
-    let client = anonymous_client(roots, url.is_plain(), proxy, deadline)?;
+    let client = anonymous_client(roots, url.is_plain(), proxy, deadline).map_err(not_called)?;
     let request = client.post(url.with_exit_code(exit_code));
     let request = request.header("Content-Type", "text/plain; charset=utf-8").body(summary);
     log::info!("calling heartbeat_url with exit code {exit_code}");
-    let runtime = Runtime::new().map_err(|error| HeartbeatError::Failed(error.to_string()))?;
+    let runtime = Runtime::new().map_err(not_called)?;
     // The client's own timeout does not cover name resolution.
     let response = async { tokio::time::timeout(deadline.left(), request.send()).await };
-    let response = runtime.block_on(response).map_err(|_| HeartbeatError::TimedOut)?;
-    let status = response.map_err(|error| HeartbeatError::Failed(failure_reason(error)))?.status().as_u16();
+    let response = runtime.block_on(response).map_err(|_| timed_out())?;
+    let status = response.map_err(|error| not_called(failure_reason(error)))?.status().as_u16();
     log::info!("heartbeat_url responded with status {status}");
     match status {
         200..=299 => Ok(()),
-        300..=399 => Err(HeartbeatError::Redirected { status }),
-        _ => Err(HeartbeatError::Status { status }),
+        300..=399 => Err(NotifyError(format!(
+            "heartbeat_url responded with redirect {status}; redirects are never followed"
+        ))),
+        _ => Err(NotifyError(format!("heartbeat_url responded with status {status}, expected 200 to 299"))),
     }
 }
 
@@ -109,7 +102,7 @@ mod tests {
         let url = HeartbeatUrl::parse(&format!("http://{}", receiver.local_addr().unwrap())).unwrap();
         let roots = Roots::of_system(&Env::default());
         let result = call(&url, 0, String::new(), None, &roots, Duration::from_millis(100));
-        assert!(matches!(result, Err(HeartbeatError::TimedOut)), "{result:?}");
+        assert_eq!(result.unwrap_err().to_string(), "heartbeat_url did not respond within 10 seconds");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::error::CommandError;
-use crate::report::{AnyReport, DeploymentResult};
+use crate::report::DeploymentResult;
 use crate::text::{count, sanitize, sanitize_untruncated};
 
 /// Maximum number of lineages in the entries of one run.
@@ -14,35 +14,19 @@ const IDENTIFIER: &str = "edgecert";
 /// Syslog facility "daemon".
 const FACILITY: u8 = 3;
 
-/// Kind of an entry. Users filter by its message ID.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
-    DeploymentFailed,
-    DeploymentSucceeded,
-    SyncFailed,
-    Warning,
-}
-
-impl Event {
-    /// `MESSAGE_ID` in the journal.
-    fn message_id(self) -> &'static str {
-        match self {
-            Self::DeploymentFailed => "e6653b9c1df44d4ebd9beeaa99bbc683",
-            Self::DeploymentSucceeded => "d71c5ee529494199959a913ba18ea538",
-            Self::SyncFailed => "66902d5ca8aa4438b09432730e44f534",
-            Self::Warning => "04b00b43516e40028d217a646c6e45e7",
-        }
-    }
-
+pub(super) struct Event {
+    /// `MESSAGE_ID` in the journal, by which users filter.
+    message_id: &'static str,
     /// Syslog severity.
-    fn priority(self) -> u8 {
-        match self {
-            Self::DeploymentFailed | Self::SyncFailed => 3,
-            Self::Warning => 4,
-            Self::DeploymentSucceeded => 6,
-        }
-    }
+    priority: u8,
 }
+
+const DEPLOYMENT_FAILED: Event = Event { message_id: "e6653b9c1df44d4ebd9beeaa99bbc683", priority: 3 };
+const DEPLOYMENT_SUCCEEDED: Event = Event { message_id: "d71c5ee529494199959a913ba18ea538", priority: 6 };
+const SYNC_FAILED: Event = Event { message_id: "66902d5ca8aa4438b09432730e44f534", priority: 3 };
+const WARNING: Event = Event { message_id: "04b00b43516e40028d217a646c6e45e7", priority: 4 };
 
 /// An entry of the log.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,15 +43,15 @@ pub(super) struct LogEntry<'a> {
 impl<'a> LogEntry<'a> {
     /// A warning about a run.
     pub(super) fn warning(command: &'a str, message: String) -> Self {
-        Self { event: Event::Warning, message, command, lineage: None, outcome: None, exit_code: None }
+        Self { event: WARNING, message, command, lineage: None, outcome: None, exit_code: None }
     }
 
     /// The entry in the journal's native protocol. A sanitized value has no line feed that could forge a field.
     pub(super) fn fields(&self) -> String {
         let fields = [
             ("MESSAGE", Some(self.message.clone())),
-            ("MESSAGE_ID", Some(self.event.message_id().to_owned())),
-            ("PRIORITY", Some(self.event.priority().to_string())),
+            ("MESSAGE_ID", Some(self.event.message_id.to_owned())),
+            ("PRIORITY", Some(self.event.priority.to_string())),
             ("SYSLOG_FACILITY", Some(FACILITY.to_string())),
             ("SYSLOG_IDENTIFIER", Some(IDENTIFIER.to_owned())),
             ("SYSLOG_PID", Some(std::process::id().to_string())),
@@ -85,36 +69,38 @@ impl<'a> LogEntry<'a> {
 
     /// The entry as a line for syslog (RFC 3164).
     pub(super) fn line(&self) -> String {
-        let priority = FACILITY * 8 + self.event.priority();
+        let priority = FACILITY * 8 + self.event.priority;
         let message = sanitize_untruncated(&self.message);
         format!("<{priority}>{IDENTIFIER}[{}]: {message}", std::process::id())
     }
 }
 
-/// The entries for the system log, failures first.
-pub(super) fn entries(report: &dyn AnyReport) -> Vec<LogEntry<'_>> {
-    let (mut failed, changed): (Vec<_>, Vec<_>) =
-        report.deployments().into_iter().partition(|deployment| deployment.exit_code != 0);
-    failed.extend(changed.into_iter().filter(|deployment| deployment.changed));
-    let more = failed.len().saturating_sub(MAX_LINEAGES);
-    let command = report.command();
+/// The entries for the system log about the end of a run, failures first.
+pub(super) fn entries<'a>(
+    command: &'a str,
+    exit_code: u8,
+    errors: &[CommandError],
+    deployments: Vec<DeploymentResult<'a>>,
+) -> Vec<LogEntry<'a>> {
+    let (mut logged, changed): (Vec<_>, Vec<_>) =
+        deployments.into_iter().partition(|deployment| deployment.exit_code != 0);
+    logged.extend(changed.into_iter().filter(|deployment| deployment.changed));
     let is_deploy = command == "deploy";
-    // The entry of its lineage covers the whole run.
-    let has_entry = is_deploy && !failed.is_empty();
-    let run = (report.exit_code() != 0 && !has_entry).then(|| {
-        let code = report.exit_code();
-        let event = if is_deploy { Event::DeploymentFailed } else { Event::SyncFailed };
-        let message = format!("{command} failed with exit code {code}{}", messages(report.errors()));
-        LogEntry { event, message, command, lineage: None, outcome: None, exit_code: Some(code) }
-    });
-    let lineages = failed.iter().take(MAX_LINEAGES).map(|deployment| lineage_entry(command, deployment));
-    let more = (more > 0).then(|| {
-        LogEntry::warning(
-            command,
-            format!("{command}: {} not logged; run `edgecert status`", count(more, "more lineage")),
-        )
-    });
-    run.into_iter().chain(lineages).chain(more).collect()
+    let mut entries = Vec::new();
+    // With `deploy`, the entry of its lineage covers the whole run.
+    if exit_code != 0 && (!is_deploy || logged.is_empty()) {
+        let event = if is_deploy { DEPLOYMENT_FAILED } else { SYNC_FAILED };
+        let message = format!("{command} failed with exit code {exit_code}{}", messages(errors));
+        let exit_code = Some(exit_code);
+        entries.push(LogEntry { event, message, command, lineage: None, outcome: None, exit_code });
+    }
+    entries.extend(logged.iter().take(MAX_LINEAGES).map(|deployment| lineage_entry(command, deployment)));
+    let more = logged.len().saturating_sub(MAX_LINEAGES);
+    if more > 0 {
+        let message = format!("{command}: {} not logged; run `edgecert status`", count(more, "more lineage"));
+        entries.push(LogEntry::warning(command, message));
+    }
+    entries
 }
 
 /// The entry for a lineage that failed or was deployed.
@@ -123,11 +109,11 @@ fn lineage_entry<'a>(command: &'a str, deployment: &DeploymentResult<'a>) -> Log
     let outcome = outcome.map(ToString::to_string);
     let (event, message) = if exit_code == 0 {
         let outcome = outcome.as_deref().unwrap_or("deployed");
-        (Event::DeploymentSucceeded, format!("{command}: {lineage} {outcome}"))
+        (DEPLOYMENT_SUCCEEDED, format!("{command}: {lineage} {outcome}"))
     } else {
         let outcome = outcome.as_ref().map(|outcome| format!(" ({outcome})")).unwrap_or_default();
         let failed = format!("{command} of {lineage} failed with exit code {exit_code}{outcome}");
-        (Event::DeploymentFailed, failed + &messages(errors))
+        (DEPLOYMENT_FAILED, failed + &messages(errors))
     };
     LogEntry { event, message, command, lineage: Some(lineage), outcome, exit_code: Some(exit_code) }
 }
@@ -142,74 +128,22 @@ fn messages(errors: &[CommandError]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Moment;
-    use crate::error::{Diagnostic, ErrorKind};
+    use crate::error::ErrorKind;
     use crate::outcome::Outcome;
-    use crate::report::Style;
 
-    /// The end of a run with these deployments: lineage, exit code, whether something changed.
-    struct Ended {
-        command: &'static str,
-        exit_code: u8,
-        errors: Vec<CommandError>,
-        deployments: Vec<(String, u8, bool)>,
-    }
-
-    impl AnyReport for Ended {
-        fn command(&self) -> &'static str {
-            self.command
-        }
-
-        fn exit_code(&self) -> u8 {
-            self.exit_code
-        }
-
-        fn errors(&self) -> &[CommandError] {
-            &self.errors
-        }
-
-        fn warnings(&self) -> &[String] {
-            &[]
-        }
-
-        fn deployments(&self) -> Vec<DeploymentResult<'_>> {
-            let deployments = self.deployments.iter();
-            deployments
-                .map(|(lineage, exit_code, changed)| DeploymentResult {
-                    lineage,
-                    outcome: Some(if *exit_code == 0 { &Outcome::Served } else { &Outcome::Queued }),
-                    exit_code: *exit_code,
-                    changed: *changed,
-                    errors: &self.errors,
-                })
-                .collect()
-        }
-
-        fn to_json(&self) -> String {
-            String::new()
-        }
-
-        fn to_text(&self, _style: Style, _moment: Moment) -> String {
-            String::new()
-        }
-    }
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("no\nroute\u{1b}[2J")]
-    struct Unreachable;
-
-    impl Diagnostic for Unreachable {
-        fn kind(&self) -> ErrorKind {
-            ErrorKind::Temporary
-        }
-    }
-
-    fn messages_of(command: &'static str, exit_code: u8, deployments: &[(&str, u8, bool)]) -> Vec<String> {
-        let errors = if exit_code == 0 { Vec::new() } else { vec![Unreachable.into()] };
-        let deployments =
-            deployments.iter().map(|(name, code, changed)| ((*name).to_owned(), *code, *changed)).collect();
-        let ended = Ended { command, exit_code, errors, deployments };
-        entries(&ended).into_iter().map(|entry| entry.message).collect()
+    /// The messages about a run with these deployments: lineage, exit code, whether something changed.
+    fn messages_of(command: &str, exit_code: u8, deployments: &[(&str, u8, bool)]) -> Vec<String> {
+        let error = CommandError::new(ErrorKind::Temporary, "no\nroute\u{1b}[2J");
+        let errors = if exit_code == 0 { Vec::new() } else { vec![error] };
+        let result = |(lineage, exit_code, changed)| DeploymentResult {
+            lineage,
+            outcome: Some(if exit_code == 0 { &Outcome::Served } else { &Outcome::Queued }),
+            exit_code,
+            changed,
+            errors: &errors,
+        };
+        let deployments = deployments.iter().copied().map(result).collect();
+        entries(command, exit_code, &errors, deployments).into_iter().map(|entry| entry.message).collect()
     }
 
     #[test]
@@ -244,7 +178,7 @@ mod tests {
     #[test]
     fn values_cannot_forge_fields() {
         let entry = LogEntry {
-            event: Event::Warning,
+            event: WARNING,
             message: "a\nPRIORITY=0\u{2028}\r\n\nb\u{1b}[2J".into(),
             command: "deploy",
             lineage: Some("shop\nMESSAGE=forged"),

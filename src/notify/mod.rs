@@ -20,7 +20,11 @@ use crate::report::AnyReport;
 
 pub(crate) use heartbeat::send_heartbeat;
 use log_entry::LogEntry;
-pub use on_failure::NotifyError;
+
+/// Why `on_failure` or the heartbeat failed, as the text of a warning.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotifyError(String);
 
 /// Reports the result of a run: failures and deployments that changed something to the system log, and failures to the
 /// `on_failure` program, whose output is printed. A usage error does not count, because the user sees it.
@@ -37,7 +41,7 @@ pub fn report_panic(report: &dyn AnyReport, context: &Context, print: &dyn Fn(&s
     }
     // Reading it now could wait for this very thread.
     if !context.has_read_configuration() {
-        system_log::write(&log_entry::entries(report));
+        log(report);
         return;
     }
     if report.command() == "sync" {
@@ -55,6 +59,11 @@ pub fn report_usage_error(
     if io::stderr().is_terminal() { Ok(()) } else { send(report, context, print) }
 }
 
+fn log(report: &dyn AnyReport) {
+    let (command, exit_code) = (report.command(), report.exit_code());
+    system_log::write(&log_entry::entries(command, exit_code, report.errors(), report.deployments()));
+}
+
 /// Writes a warning about a run to the system log.
 pub fn log_warning(command: &str, warning: &str) {
     system_log::write(&[LogEntry::warning(command, warning.to_owned())]);
@@ -62,7 +71,7 @@ pub fn log_warning(command: &str, warning: &str) {
 
 fn send(report: &dyn AnyReport, context: &Context, print: &dyn Fn(&str)) -> Result<(), NotifyError> {
     // Before the program runs, which may take long.
-    system_log::write(&log_entry::entries(report));
+    log(report);
     match context.on_failure() {
         Some(program) if report.exit_code() != 0 => on_failure::run(program, report, &context.env, print),
         _ => Ok(()),

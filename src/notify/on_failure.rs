@@ -5,15 +5,17 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::NotifyError;
 use super::child_output::print_until_exit;
 use crate::env::Env;
 use crate::error::Diagnostic as _;
+use crate::file;
 use crate::report::AnyReport;
 use crate::settings::Program;
 use crate::text::path;
@@ -27,23 +29,6 @@ const INHERITED_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG
 /// Names the command that failed. A run that has it was started by the program, which must not start itself again.
 const COMMAND_VARIABLE: &str = "EDGECERT_COMMAND";
 
-/// The `on_failure` program did not run, or failed.
-#[derive(Debug, thiserror::Error)]
-pub enum NotifyError {
-    /// Another user could make this one run any program.
-    #[error("did not run {}, named by on_failure: {reason}; {remedy}", path(name))]
-    Untrusted { name: PathBuf, reason: String, remedy: String },
-    /// It would call itself endlessly.
-    #[error("did not run {}, named by on_failure, because it started this run itself", path(name))]
-    Nested { name: PathBuf },
-    #[error("cannot start {}, named by on_failure: {reason}", path(name))]
-    NotStarted { name: PathBuf, reason: String },
-    #[error("killed {}, named by on_failure, after {} seconds", path(name), limit.as_secs())]
-    TimedOut { name: PathBuf, limit: Duration },
-    #[error("{}, named by on_failure, failed ({status}); the notification may be lost", path(name))]
-    Failed { name: PathBuf, status: ExitStatus },
-}
-
 /// Runs the program with the report on its standard input, and prints what it prints.
 pub(super) fn run(
     program: &Program,
@@ -51,13 +36,16 @@ pub(super) fn run(
     env: &Env,
     print: &dyn Fn(&str),
 ) -> Result<(), NotifyError> {
+    let name = path(&program.name);
+    // It would call itself endlessly.
     if env.raw(COMMAND_VARIABLE).is_some() {
-        return Err(NotifyError::Nested { name: program.name.clone() });
+        let message = format!("did not run {name}, named by on_failure, because it started this run itself");
+        return Err(NotifyError(message));
     }
-    program.trust().map_err(|distrust| NotifyError::Untrusted {
-        name: program.name.clone(),
-        reason: distrust.to_string(),
-        remedy: distrust.hint().map(String::from).unwrap_or_default(),
+    // Another user could make this one run any program.
+    program.trust().map_err(|distrust| {
+        let remedy = distrust.hint().map(String::from).unwrap_or_default();
+        NotifyError(format!("did not run {name}, named by on_failure: {distrust}; {remedy}"))
     })?;
     let mut command = Command::new(&program.name);
     command.args(&program.arguments).env_clear().envs(environment(report, env));
@@ -81,10 +69,9 @@ fn run_with_timeout(
     limit: Duration,
     print: &dyn Fn(&str),
 ) -> Result<(), NotifyError> {
-    let name = PathBuf::from(command.get_program());
-    let not_started = |error: io::Error| NotifyError::NotStarted {
-        name: name.clone(),
-        reason: crate::file::reason(&error),
+    let name = path(Path::new(command.get_program()));
+    let not_started = |error: io::Error| {
+        NotifyError(format!("cannot start {name}, named by on_failure: {}", file::reason(&error)))
     };
     let (output, writer) = io::pipe().map_err(not_started)?;
     command.stdin(Stdio::piped()).stdout(writer.try_clone().map_err(not_started)?).stderr(writer);
@@ -96,8 +83,13 @@ fn run_with_timeout(
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     }
     match child.wait() {
-        _ if !in_time => Err(NotifyError::TimedOut { name, limit }),
-        Ok(status) if !status.success() => Err(NotifyError::Failed { name, status }),
+        _ if !in_time => {
+            let seconds = limit.as_secs();
+            Err(NotifyError(format!("killed {name}, named by on_failure, after {seconds} seconds")))
+        }
+        Ok(status) if !status.success() => Err(NotifyError(format!(
+            "{name}, named by on_failure, failed ({status}); the notification may be lost"
+        ))),
         // With SIGCHLD ignored there is no exit status.
         Ok(_) | Err(_) => Ok(()),
     }
@@ -133,7 +125,7 @@ mod tests {
         // Its end means that no process holds it any more.
         let end_of_file = std::thread::spawn(move || std::fs::read_to_string(fifo).unwrap());
         let (result, printed) = run(&script, "", Duration::from_secs(1));
-        assert!(matches!(result, Err(NotifyError::TimedOut { .. })));
+        assert_eq!(result.unwrap_err().to_string(), "killed sh, named by on_failure, after 1 seconds");
         assert_eq!(printed, "started\n");
         assert_eq!(end_of_file.join().unwrap(), "");
     }
