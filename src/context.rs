@@ -2,7 +2,7 @@
 //!
 //! Each is read at most once per run; the configuration file not before a command or notification needs it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::env::Env;
@@ -19,16 +19,6 @@ pub struct Context {
     /// `--config`.
     config: Option<PathBuf>,
     file: OnceLock<ConfigurationFile>,
-}
-
-/// Where the configuration was searched for.
-pub(crate) enum ConfigurationPaths {
-    /// The file in effect.
-    Read(PathBuf),
-    /// The file cannot be used; the error names it.
-    Invalid,
-    /// There is none; these places were searched.
-    Missing(Vec<PathBuf>),
 }
 
 impl Context {
@@ -61,13 +51,9 @@ impl Context {
         settings::effective(flags, self.config.as_deref(), &self.env, self.file())
     }
 
-    /// Which configuration file is in effect.
-    pub(crate) fn configuration_paths(&self) -> ConfigurationPaths {
-        match (&self.file().path, self.configuration()) {
-            (Some(_), Err(_)) => ConfigurationPaths::Invalid,
-            (Some(path), Ok(_)) => ConfigurationPaths::Read(path.clone()),
-            (None, _) => ConfigurationPaths::Missing(settings::default_paths(&self.env).collect()),
-        }
+    /// The configuration file, which may be invalid; `None` if there is none.
+    pub(crate) fn configuration_path(&self) -> Option<&Path> {
+        self.file().path.as_deref()
     }
 
     /// Whether the configuration file has been read. If not, a thread that has panicked may be reading it.

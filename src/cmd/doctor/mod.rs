@@ -113,7 +113,7 @@ impl Doctor<'_> {
         let is_unset = matches!(inspection.base_url, Err(SettingsError::NoBaseUrl))
             && matches!(inspection.api_key, Err(SettingsError::NoApiKey));
         self.has_settings = !is_unset || result.is_err();
-        self.findings.extend(setup::configuration_file(&context.configuration_paths()));
+        self.findings.extend(setup::configuration_file(context));
         // With an account of its own, no entry needs the settings of the run.
         let is_needed = !(is_unset && accounts::covers_all(configuration));
         let (url, key) = (inspection.base_url, inspection.api_key);
@@ -123,7 +123,7 @@ impl Doctor<'_> {
         self.findings.extend(accounts::keys_of_other_services(configuration));
         self.findings.extend(context.on_failure().and_then(setup::check_on_failure));
         if context.heartbeat_url().is_some() {
-            self.findings.extend(setup::check_heartbeat_url(&context.configuration_paths()));
+            self.findings.extend(context.configuration_path().and_then(setup::check_heartbeat_url));
         }
         self.findings.extend(setup::check_state(state_dir.as_deref()));
         let account = settings.as_ref().and_then(|settings| self.check_service(settings, has_api_key));

@@ -6,23 +6,23 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::finding::{DoctorFinding, Subject};
-use crate::context::ConfigurationPaths;
+use crate::context::Context;
 use crate::error::{ErrorKind, shell_word, write_hint};
 use crate::file;
 use crate::secret::Secret;
-use crate::settings::{BaseUrl, Program, SettingsError};
+use crate::settings::{BaseUrl, Program, SettingsError, default_paths};
 use crate::text;
 
 /// Permissions that a state directory must not give: write for the group, anything for others.
 const FORBIDDEN_MODE: u32 = 0o027;
 
 /// Names the configuration file, or the places without one. Its faults are separate findings.
-pub(super) fn configuration_file(paths: &ConfigurationPaths) -> Option<DoctorFinding> {
-    let detail = match paths {
-        ConfigurationPaths::Read(file) => text::path(file),
-        ConfigurationPaths::Invalid => return None,
-        ConfigurationPaths::Missing(places) => {
-            let places: Vec<String> = places.iter().map(|path| text::path(path)).collect();
+pub(super) fn configuration_file(context: &Context) -> Option<DoctorFinding> {
+    let detail = match context.configuration_path() {
+        Some(_) if context.configuration().is_err() => return None,
+        Some(file) => text::path(file),
+        None => {
+            let places: Vec<String> = default_paths(&context.env).map(|path| text::path(&path)).collect();
             format!("no configuration file: looked for {}", text::list(&places))
         }
     };
@@ -65,8 +65,7 @@ pub(super) fn check_on_failure(program: &Program) -> Option<DoctorFinding> {
 }
 
 /// Reports a configuration file that contains a `heartbeat_url`, a secret, and that others can read.
-pub(super) fn check_heartbeat_url(paths: &ConfigurationPaths) -> Option<DoctorFinding> {
-    let ConfigurationPaths::Read(file) = paths else { return None };
+pub(super) fn check_heartbeat_url(file: &Path) -> Option<DoctorFinding> {
     if !file::is_open_to_others(file) {
         return None;
     }
