@@ -12,9 +12,8 @@ use std::thread::{self, ThreadId};
 use self::progress_line::ProgressLine;
 use crate::clock::Start;
 use crate::env::Env;
-use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::error::{CommandError, ErrorKind};
 use crate::file;
-use crate::hint::Hint;
 use crate::progress::Progress;
 use crate::report::{AnyReport, Style, error_lines, warning_line};
 use crate::text::{ascii, ascii_json};
@@ -28,34 +27,6 @@ pub struct Ui {
     stderr: Style,
     start: Start,
     shows_progress: bool,
-}
-
-/// Standard output could not be written. A pipe that its reader has closed is not an error.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write standard output: {reason}")]
-pub struct OutputLost {
-    reason: String,
-    /// Whether the device is full, or a limit on size is reached.
-    is_full: bool,
-}
-
-impl From<io::Error> for OutputLost {
-    fn from(error: io::Error) -> Self {
-        use io::ErrorKind as K;
-        let is_full = matches!(error.kind(), K::StorageFull | K::QuotaExceeded | K::FileTooLarge);
-        Self { reason: file::reason(&error), is_full }
-    }
-}
-
-impl Diagnostic for OutputLost {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::NoInput
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        let action = if self.is_full { "free some space" } else { "redirect it elsewhere" };
-        Some(format!("the output is incomplete; {action}, then run the command again").into())
-    }
 }
 
 impl Ui {
@@ -87,7 +58,7 @@ impl Ui {
     }
 
     /// Prints the warnings, the report and the errors, in this order: what to do is last.
-    pub fn print_report(&self, report: &dyn AnyReport) -> Result<(), OutputLost> {
+    pub fn print_report(&self, report: &dyn AnyReport) -> Result<(), CommandError> {
         progress_line::erase();
         self.print_diagnostics(report.warnings(), &[]);
         let printed = if self.json {
@@ -101,14 +72,12 @@ impl Ui {
     }
 
     /// Prints text to standard output.
-    pub fn print(&self, text: &str) -> Result<(), OutputLost> {
+    pub fn print(&self, text: &str) -> Result<(), CommandError> {
         write_output(&encode(text, self.stdout))
     }
 
-    /// Prints that the output is lost, as the failure of a command that is run for its output, and returns the exit
-    /// code of that failure.
-    pub fn fail(&self, lost: OutputLost) -> u8 {
-        let error = CommandError::from(lost);
+    /// Prints an error, and returns its exit code.
+    pub fn fail(&self, error: CommandError) -> u8 {
         let exit_code = error.kind().exit_code();
         self.print_diagnostics(&[], &[error]);
         exit_code
@@ -189,11 +158,17 @@ fn encode(text: &str, style: Style) -> Cow<'_, str> {
 }
 
 /// Writes to standard output. A pipe that its reader has closed is not an error.
-fn write_output(text: &str) -> Result<(), OutputLost> {
-    match write(io::stdout(), text) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
+fn write_output(text: &str) -> Result<(), CommandError> {
+    use io::ErrorKind as K;
+    let Err(error) = write(io::stdout(), text) else { return Ok(()) };
+    let action = match error.kind() {
+        K::BrokenPipe => return Ok(()),
+        K::StorageFull | K::QuotaExceeded | K::FileTooLarge => "free some space",
+        _ => "redirect it elsewhere",
+    };
+    let message = format_args!("cannot write standard output: {}", file::reason(&error));
+    let hint = format!("the output is incomplete; {action}, then run the command again");
+    Err(CommandError::new(ErrorKind::NoInput, message).hint(hint))
 }
 
 /// Writes and flushes the text. Errors of standard error are ignored: there is nowhere left to report them.

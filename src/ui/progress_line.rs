@@ -101,32 +101,22 @@ impl Line {
     fn draw(&self) {
         let size = rustix::termios::tcgetwinsize(io::stderr());
         let width = size.map_or(0, |size| usize::from(size.ws_col)).max(MIN_WIDTH);
-        // The last column stays free: some terminals wrap after it.
-        let text: String = self.text(width - 1).chars().take(width - 1).collect();
+        // The last column stays free: some terminals wrap after it. All characters are one column wide.
+        let text: String = self.text().chars().take(width - 1).collect();
         let _ = write(io::stderr(), &format!("{ERASE}{text}"));
     }
 
-    /// All characters are one column wide.
-    fn text(&self, width: usize) -> String {
+    fn text(&self) -> String {
+        let frames = if self.unicode { "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" } else { "|/-\\" };
+        let spinner = frames.chars().cycle().nth(self.frame).unwrap_or_default();
         let seconds = self.since.elapsed().as_secs();
         match &self.content {
-            Content::Step(text) => format!("  {} {text}", self.spinner()),
-            Content::Wait(text, limit) => {
-                format!("  {} {text}, {seconds} of {} s", self.spinner(), limit.as_secs())
-            }
+            Content::Step(text) => format!("  {spinner} {text}"),
+            Content::Wait(text, limit) => format!("  {spinner} {text}, {seconds} of {} s", limit.as_secs()),
             Content::Lineages { done, total } => {
-                let (before, after) = (format!("{done} of {total} lineages "), format!(" {seconds}s"));
-                let length = width.saturating_sub(before.len() + after.len());
-                let full = length * done / total.max(&1);
-                let bar = if self.unicode { "━" } else { "=" }.repeat(full);
-                format!("{before}{bar}{}{after}", " ".repeat(length.saturating_sub(full)))
+                format!("  {spinner} {done} of {total} lineages after {seconds} s")
             }
         }
-    }
-
-    fn spinner(&self) -> char {
-        let frames = if self.unicode { "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" } else { "|/-\\" };
-        frames.chars().cycle().nth(self.frame).unwrap_or_default()
     }
 }
 
@@ -160,22 +150,4 @@ pub(super) fn write_above(text: &str) {
 
 fn line() -> MutexGuard<'static, Option<Line>> {
     LINE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bar_is_as_wide_as_the_terminal() {
-        let text = |done, total, width| {
-            let content = Content::Lineages { done, total };
-            Line { content, since: Start::now(), frame: 0, unicode: false }.text(width)
-        };
-        let rows = [(0, ""), (2, "====="), (4, "===========")];
-        for (done, bar) in rows {
-            assert_eq!(text(done, 4, 30), format!("{done} of 4 lineages {bar:<11} 0s"));
-        }
-        assert_eq!(text(0, 0, 5), "0 of 0 lineages  0s");
-    }
 }

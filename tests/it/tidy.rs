@@ -171,7 +171,7 @@ const IMPORTS: [(&str, &[&str]); 41] = [
             "verify",
         ],
     ),
-    ("ui", &["clock", "env", "error", "file", "hint", "progress", "report", "text"]),
+    ("ui", &["clock", "env", "error", "file", "progress", "report", "text"]),
     ("lib", &[]),
     // The build script.
     ("build", &[]),
