@@ -1,5 +1,6 @@
 //! `edgecert sync`, and the sync of one lineage for dehydrated's `unchanged_cert`.
 
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use super::deploy::deploy_to;
@@ -62,7 +63,9 @@ fn record(args: &SyncArgs, context: &Context, report: &Report<Option<Summary>>) 
     let Some(state_dir) = layers.state_dir() else { return Ok(()) };
     let message = report.errors().first().map(|error| sanitize(error.message()));
     let shard = args.shard.map(|shard| (shard.index, shard.of));
-    Store::open(&state_dir)?.record_sync(shard, (report.exit_code(), message), clock::now())
+    // `doctor` takes such runs for those of a timer.
+    let unattended = !io::stdin().is_terminal();
+    Store::open(&state_dir)?.record_sync(shard, (report.exit_code(), message), unattended, clock::now())
 }
 
 /// Processes one lineage for each account that the configuration names for it. Where it has no readable state, it is

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use super::given::{Given, PendingRun, RunOptions};
+use super::given::{Given, Origin, PendingRun, RunOptions};
 use super::records::RecordMemory;
 use crate::file::recorded_path;
 use crate::names::Domain;
@@ -71,6 +71,9 @@ pub(crate) struct LineageState {
     /// The longest push measured so far, in milliseconds; `None`: there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     longest_push_ms: Option<u64>,
+    /// Whether an ACME client's hook ever ran for the lineage.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) has_hook_run: bool,
 }
 
 /// Where the files of a lineage are. The paths are absolute; every run reads the files again.
@@ -167,6 +170,8 @@ impl LineageState {
         let path_checked = before.as_ref().and_then(|before| before.path_checked.clone());
         let records = before.as_ref().map(Self::records).unwrap_or_default();
         let longest_push_ms = before.as_ref().and_then(|before| before.longest_push_ms);
+        let has_hook_run =
+            options.origin == Origin::Hook || before.as_ref().is_some_and(|before| before.has_hook_run);
         let earlier = before.map(|before| {
             let Self { service, domains, standing, is_standing_kept, pending, .. } = before;
             let options = (service, domains, standing, is_standing_kept, pending);
@@ -201,6 +206,7 @@ impl LineageState {
             path_checked,
             edge_checked_at: None,
             longest_push_ms,
+            has_hook_run,
         };
         state.begin_with(options, is_first);
         state.pending_since.get_or_insert(now);

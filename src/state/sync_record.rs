@@ -35,6 +35,12 @@ pub(crate) struct SyncRecord {
     /// End of the first run in the current series of failures; `None` after a success.
     #[serde(with = "rfc3339::millis::option")]
     pub(crate) failing_since: Option<OffsetDateTime>,
+    /// Whether its standard input was no terminal, so that something other than a person probably started it.
+    #[serde(default)]
+    pub(crate) unattended: bool,
+    /// End of the last unattended run before this one; `None` if none is known, or if this run was unattended.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "rfc3339::millis::option")]
+    pub(crate) last_unattended: Option<OffsetDateTime>,
 }
 
 /// The last `sync`, as far as its records show.
@@ -79,17 +85,25 @@ type ShardNumber = (u64, u64);
 const ALL: ShardNumber = (0, 1);
 
 impl SyncRecord {
+    /// When an unattended run last ended; `None` if none is known.
+    pub(crate) fn unattended_at(&self) -> Option<OffsetDateTime> {
+        if self.unattended { Some(self.ended_at) } else { self.last_unattended }
+    }
+
     /// Returns the record that ended later.
     fn newer<'a>(&'a self, other: Option<&'a Self>) -> &'a Self {
         other.filter(|other| other.ended_at > self.ended_at).unwrap_or(self)
     }
 
-    /// Combines two shards: the earlier time, and the failure that has lasted longer.
+    /// Combines two shards: the earlier times, and the failure that has lasted longer.
     fn and(self, other: Self) -> Self {
         let since = |record: &Self| record.failing_since.unwrap_or(record.ended_at);
         let is_worse = other.exit_code != 0 && (self.exit_code == 0 || since(&other) < since(&self));
         let ended_at = self.ended_at.min(other.ended_at);
-        Self { ended_at, ..if is_worse { other } else { self } }
+        let unattended = self.unattended && other.unattended;
+        let last_unattended =
+            self.unattended_at().zip(other.unattended_at()).map(|(one, other)| one.min(other));
+        Self { ended_at, unattended, last_unattended, ..if is_worse { other } else { self } }
     }
 }
 
@@ -114,6 +128,7 @@ impl Store {
         &self,
         shard: Option<ShardNumber>,
         (exit_code, message): (u8, Option<String>),
+        unattended: bool,
         now: OffsetDateTime,
     ) -> Result<(), WriteError> {
         let name = file_name(shard.unwrap_or(ALL));
@@ -134,7 +149,9 @@ impl Store {
         let failing = before.filter(|before| before.exit_code != 0);
         let since = failing.map_or(now, |before| before.failing_since.unwrap_or(before.ended_at));
         let failing_since = (exit_code != 0).then_some(since);
-        let record = SyncRecord { ended_at: now, exit_code, message, failing_since };
+        let last_unattended = before.and_then(SyncRecord::unattended_at).filter(|_| !unattended);
+        let record =
+            SyncRecord { ended_at: now, exit_code, message, failing_since, unattended, last_unattended };
         let json = serde_json::to_vec(&Versioned { version: VERSION, record: &record });
         self.replace(&path, self.file(&name, "new"), json)
     }
@@ -231,7 +248,7 @@ mod tests {
     fn run(store: &Store, runs: &[Run]) {
         for (shard, exit_code, at) in runs {
             let message = (*exit_code != 0).then(|| format!("error at {at}"));
-            store.record_sync(*shard, (*exit_code, message), hour(*at)).unwrap();
+            store.record_sync(*shard, (*exit_code, message), true, hour(*at)).unwrap();
         }
     }
 
@@ -250,7 +267,7 @@ mod tests {
         assert_eq!(
             fs::read_to_string(&path).unwrap(),
             "{\"version\":1,\"ended_at\":\"2026-11-22T13:00:00Z\",\"exit_code\":75,\"message\":\"error at 1\",\
-             \"failing_since\":\"2026-11-22T13:00:00Z\"}\n"
+             \"failing_since\":\"2026-11-22T13:00:00Z\",\"unattended\":true}\n"
         );
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "the file and its lock");
@@ -266,6 +283,31 @@ mod tests {
             run(&store, &[(None, exit_code, at)]);
             assert_eq!(last(&store), Some((at, exit_code, expected)));
         }
+    }
+
+    #[test]
+    fn run_by_hand_keeps_the_unattended_one() {
+        let (_directory, store) = store();
+        let both = [Some((0, 2)), Some((1, 2))];
+        for (shard, unattended, at, expected) in [
+            (None, false, 1, None),
+            (None, true, 2, Some(2)),
+            (None, false, 3, Some(2)),
+            (None, false, 4, Some(2)),
+            (both[0], true, 5, Some(5)),
+            (both[1], true, 6, Some(5)),
+            (both[0], false, 7, Some(5)),
+            (both[0], true, 8, Some(6)),
+        ] {
+            store.record_sync(shard, (0, None), unattended, hour(at)).unwrap();
+            let found = store.last_sync(hour(9)).record.unwrap().unattended_at();
+            assert_eq!(found, expected.map(hour), "hour {at}");
+        }
+        // A record without the field.
+        let path = store.path("last-sync");
+        let text = fs::read_to_string(&path).unwrap().replace(",\"unattended\":false", "");
+        fs::write(&path, text).unwrap();
+        assert!(!read(&path, hour(9)).unwrap().unwrap().unattended);
     }
 
     #[test]
@@ -324,7 +366,7 @@ mod tests {
             store.last_sync(hour(9)).faults[..],
             [SyncRecordFault::NewerVersion { version: 2, .. }]
         ));
-        store.record_sync(None, (0, None), NOW).unwrap_err();
+        store.record_sync(None, (0, None), true, NOW).unwrap_err();
         assert_eq!(fs::read_to_string(&path).unwrap(), later);
     }
 

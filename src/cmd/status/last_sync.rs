@@ -24,7 +24,7 @@ pub(super) struct LastSyncJson<'a> {
 
 /// The JSON object; `None` if `sync` never ran, or if that is unknown.
 pub(super) fn json(last: &LastSync) -> Option<LastSyncJson<'_>> {
-    let SyncRecord { ended_at, exit_code, message, failing_since } = last.record.as_ref()?;
+    let SyncRecord { ended_at, exit_code, message, failing_since, .. } = last.record.as_ref()?;
     let message = message.as_deref();
     Some(LastSyncJson { at: *ended_at, exit_code: *exit_code, message, failing_since: *failing_since })
 }
@@ -76,7 +76,9 @@ mod tests {
     fn last(age: Duration, exit_code: u8, failing: Option<Duration>) -> LastSync {
         let message = (exit_code != 0).then(|| "the service cannot be reached".to_owned());
         let ended_at = NOW - age;
-        let record = SyncRecord { ended_at, exit_code, message, failing_since: failing.map(|age| NOW - age) };
+        let failing_since = failing.map(|age| NOW - age);
+        let (unattended, last_unattended) = (true, None);
+        let record = SyncRecord { ended_at, exit_code, message, failing_since, unattended, last_unattended };
         LastSync { record: Some(record), faults: Vec::new() }
     }
 

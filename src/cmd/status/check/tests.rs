@@ -8,8 +8,14 @@ use crate::state::{DamagedFile, SyncRecord};
 
 /// The verdict shortly after a `sync`.
 fn verdict(lineages: &[LineageStatus], state_errors: &[StateError]) -> CheckVerdict {
-    let record =
-        SyncRecord { ended_at: NOW - Duration::MINUTE, exit_code: 0, message: None, failing_since: None };
+    let record = SyncRecord {
+        ended_at: NOW - Duration::MINUTE,
+        exit_code: 0,
+        message: None,
+        failing_since: None,
+        unattended: true,
+        last_unattended: None,
+    };
     let last_sync = LastSync { record: Some(record), faults: Vec::new() };
     let subject = Subject { lineages, state_errors, last_sync: &last_sync };
     evaluate(subject, &Thresholds::default(), NOW)
