@@ -20,7 +20,7 @@ pub(crate) struct DoctorArgs {
     /// Only list the settings in effect, and where each comes from
     #[arg(long = "settings")]
     pub(crate) lists_settings: bool,
-    /// Look for ACME clients, hooks and timers below DIR, for example in a mounted image
+    /// Look for ACME clients and hooks below DIR, for example in a mounted image
     #[arg(long, value_name = "DIR", default_value = "/", hide_default_value = true, value_hint = ValueHint::DirPath)]
     pub(crate) root: PathBuf,
     #[command(flatten)]

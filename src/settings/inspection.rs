@@ -14,10 +14,6 @@ pub(crate) struct Inspection {
     pub(crate) api_key: Result<Secret, SettingsError>,
     /// `None` if there is none, so that nothing is recorded.
     pub(crate) state_dir: Option<PathBuf>,
-    /// Whether no flag, variable or file sets the state directory.
-    pub(crate) has_default_state_dir: bool,
-    /// The file that holds the API key, if the settings name one.
-    pub(crate) api_key_file: Option<PathBuf>,
 }
 
 impl Layers<'_> {
@@ -37,8 +33,6 @@ impl Layers<'_> {
             base_url,
             api_key: api_key.and_then(|key| key.ok_or(SettingsError::NoApiKey)),
             state_dir: self.state_dir(),
-            has_default_state_dir: merged.state_dir.is_none(),
-            api_key_file: merged.api_key_file,
         }
     }
 

@@ -51,9 +51,7 @@ fn lost_output_of_reads_is_exit_66() {
         hooks.chain(lineage_reads.map(|arguments| (arguments, with_lineage(&service, &lineage, arguments))));
     for (arguments, hook) in hooks {
         let output = to_full_device(hook).run();
-        // `doctor` finds no timer here, which is more severe.
-        let code = if arguments == ["doctor"] { 78 } else { 66 };
-        assert_eq!(output.code, code, "{arguments:?}: {}", output.stderr);
+        assert_eq!(output.code, 66, "{arguments:?}: {}", output.stderr);
         assert!(output.stderr.ends_with(ERROR), "{arguments:?}: {}", output.stderr);
     }
     to_full_device(with_lineage(&service, &lineage, &["plan"])).env("EDGECERT_API_KEY", "x").exits_with(77);

@@ -203,7 +203,7 @@ fn full_profile_installs_what_is_missing() {
 fn selected_tests_need_fewer_packages() {
     for (test, packages) in [
         ("clients::lego::x", ": iproute2 lego pebble\n"),
-        ("cmd::doctor::schedule::calendar::x", ": iproute2 systemd\n"),
+        ("system_log::x", ": iproute2 systemd\n"),
         ("deploy::x", ": iproute2\n"),
     ] {
         let missing = ["iproute2", "lego", "pebble", "systemd", "zsh"];
@@ -268,7 +268,7 @@ fn refused_namespaces_are_reported() {
     let mut test = Command::new(std::env::current_exe().unwrap());
     test.args(["--exact", "proxy::malformed_proxy_is_exit_78"]);
     let (code, shown) = text(&test.env("EDGECERT_TEST_ISOLATED", "refused").output().unwrap());
-    let reason = "cannot run here: the hooks and timers of this host are visible: refused\n";
+    let reason = "cannot run here: the hooks of this host are visible: refused\n";
     assert!(code == Some(101) && shown.contains(reason), "{shown:?}");
 }
 

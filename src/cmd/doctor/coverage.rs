@@ -19,10 +19,8 @@ use crate::text;
 /// The inputs of the comparison.
 pub(super) struct Coverage<'a> {
     pub(super) account: &'a Listing,
-    /// Lineages that edgecert manages.
-    pub(super) managed: Vec<&'a HostLineage>,
-    /// Unmanaged lineages whose clients call edgecert: their next renewal is deployed.
-    pub(super) hooked: Vec<&'a HostLineage>,
+    /// Lineages that are deployed at each renewal.
+    pub(super) deployed: Vec<&'a HostLineage>,
     /// Other lineages that cover sites.
     pub(super) idle: Vec<&'a HostLineage>,
     /// What this host deployed to the service.
@@ -42,11 +40,11 @@ impl Coverage<'_> {
         let contested = self.contested_sites();
         let shared = self.shared_records(&contested);
         let mut findings: Vec<DoctorFinding> =
-            self.managed.iter().flat_map(|lineage| self.unmatched(lineage)).collect();
+            self.deployed.iter().flat_map(|lineage| self.unmatched(lineage)).collect();
         let uncovered: Vec<&Site> = self.sites().iter().filter(|site| self.is_uncovered(site)).collect();
         findings.extend(contested.values().map(|(site, lineages)| contested_finding(site, lineages)));
         findings.extend(shared.values().map(|(sites, lineages)| shared_finding(sites, lineages)));
-        for lineage in self.deployed() {
+        for lineage in &self.deployed {
             findings.extend(self.blocked(lineage, &contested, &shared));
         }
         if findings.is_empty() && uncovered.len() < self.sites().len() {
@@ -56,9 +54,11 @@ impl Coverage<'_> {
         findings
     }
 
-    /// The lineages that are deployed at each renewal.
-    fn deployed(&self) -> impl Iterator<Item = &HostLineage> {
-        self.managed.iter().chain(&self.hooked).copied()
+    /// The finding about a lineage that covers sites and that edgecert does not manage.
+    pub(super) fn unmanaged(&self, lineage: &HostLineage) -> DoctorFinding {
+        let sites: Vec<&Site> = self.sites().iter().filter(|site| lineage.covers(&site.domain)).collect();
+        let is_deployed = |site: &&Site| self.deployed.iter().any(|other| other.is_deployed_to(&site.domain));
+        lineage.unmanaged_finding(&sites, sites.iter().all(is_deployed))
     }
 
     fn sites(&self) -> &[Site] {
@@ -108,14 +108,14 @@ impl Coverage<'_> {
 
     /// Whether neither a lineage of this host nor the service renews a site.
     fn is_uncovered(&self, site: &Site) -> bool {
-        let mut lineages = self.deployed().chain(self.idle.iter().copied());
+        let mut lineages = self.deployed.iter().chain(&self.idle);
         !lineages.any(|lineage| lineage.is_deployed_to(&site.domain)) && !self.is_renewed_by_service(site)
     }
 
     fn contested_sites(&self) -> ContestedSites<'_> {
         let titles = |site: &Site| -> Vec<String> {
-            let lineages = self.deployed().filter(|lineage| lineage.is_deployed_to(&site.domain));
-            lineages.map(HostLineage::title).collect()
+            let lineages = self.deployed.iter().filter(|lineage| lineage.is_deployed_to(&site.domain));
+            lineages.map(|lineage| lineage.title()).collect()
         };
         let sites = self.sites().iter().map(|site| (site.id, (site, titles(site))));
         sites.filter(|(_, (_, lineages))| lineages.len() > 1).collect()
@@ -124,7 +124,7 @@ impl Coverage<'_> {
     fn shared_records(&self, contested: &ContestedSites<'_>) -> SharedRecords {
         let mut records = SharedRecords::new();
         for site in self.sites().iter().filter(|site| !contested.contains_key(&site.id)) {
-            let lineage = self.deployed().find(|lineage| lineage.is_deployed_to(&site.domain));
+            let lineage = self.deployed.iter().find(|lineage| lineage.is_deployed_to(&site.domain));
             let (Some(id), Some(lineage)) = (site.cert_id, lineage) else { continue };
             let (sites, lineages) = records.entry(id).or_default();
             sites.push(site.domain.to_string());

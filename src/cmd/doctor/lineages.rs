@@ -1,8 +1,15 @@
-//! The lineages that edgecert manages, and whether their files can be deployed.
+//! The lineages of this host: those that edgecert manages, whether their files can be deployed, and whether they are
+//! renewed; and those that ACME clients keep besides.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
 
 use time::OffsetDateTime;
 
+use super::clients;
 use super::finding::{DoctorFinding, Subject};
+use super::hook::{ATTACH, Hook};
+use super::host::Host;
 use crate::api::Site;
 use crate::bundle::{self, Bundle, Chain, LeafPeek};
 use crate::check::{self, CheckContext, PathRule, Status};
@@ -24,6 +31,11 @@ pub(super) struct HostLineage {
     pub(super) policy: DeployPolicy,
     /// `None`: its certificate cannot be read.
     pub(super) leaf: Option<LeafNames>,
+    pub(super) hook: Hook,
+    /// Whether it was deployed before, or is configured.
+    is_managed: bool,
+    /// Whether a hook run is recorded.
+    has_hook_run: bool,
 }
 
 /// How `deploy` would treat a lineage.
@@ -55,58 +67,64 @@ pub(super) struct LeafNames {
     /// The names as text.
     pub(super) list: Vec<String>,
     pub(super) issued: OffsetDateTime,
+    expires: OffsetDateTime,
 }
 
 /// The lineages of the inventory.
 #[derive(Default)]
 pub(super) struct Managed {
-    pub(super) lineages: Vec<(Source, DeployPolicy)>,
+    pub(super) lineages: Vec<HostLineage>,
     pub(super) deployments: Deployments,
-    /// Findings about configuration entries that lead to no lineage.
     pub(super) findings: Vec<DoctorFinding>,
     pub(super) state_errors: Vec<StateError>,
+    /// Start of the last run of the lineage whose last run was the earliest; `None` if nothing was deployed.
+    pub(super) earliest_run: Option<OffsetDateTime>,
 }
 
 impl LeafNames {
     pub(super) fn new(chain: &Chain) -> Self {
         let leaf = &chain.leaf;
-        Self { names: Names::of(leaf.dns_names()), list: leaf.names(), issued: leaf.not_before }
+        Self {
+            names: Names::of(leaf.dns_names()),
+            list: leaf.names(),
+            issued: leaf.not_before,
+            expires: leaf.not_after,
+        }
     }
 }
 
 impl HostLineage {
-    /// Reads a lineage and runs the local checks.
-    pub(super) fn check(
-        source: Source,
-        policy: DeployPolicy,
-        now: OffsetDateTime,
-        stores: &TrustStores,
-    ) -> (Self, Vec<DoctorFinding>) {
-        let mut lineage = Self { source, policy, leaf: None };
-        let mut findings: Vec<DoctorFinding> = open_key(&lineage.source).into_iter().collect();
-        let anchors = lineage
-            .policy
-            .trust_anchors
-            .as_ref()
-            .map(|anchors| LoadedAnchors::load(anchors, stores, file::default_deadline()));
+    fn new(source: Source, policy: DeployPolicy, has_hook_run: bool, host: &Host<'_>) -> Self {
+        let hook = Hook::find(&source, has_hook_run, host);
+        Self { source, policy, leaf: None, hook, is_managed: true, has_hook_run }
+    }
+
+    /// Reads the lineage and runs the local checks.
+    fn check(&mut self, now: OffsetDateTime, stores: &TrustStores) -> Vec<DoctorFinding> {
+        let mut findings: Vec<DoctorFinding> = open_key(&self.source).into_iter().collect();
+        let anchors = self.policy.trust_anchors.as_ref();
+        let anchors = anchors.map(|anchors| LoadedAnchors::load(anchors, stores, file::default_deadline()));
         let anchors = anchors.transpose().unwrap_or_else(|error| {
             findings.push(DoctorFinding::from_error(Subject::Lineage, error));
             None
         });
         let path = anchors.as_ref().and_then(Option::as_ref).map(LoadedAnchors::rule);
-        let loaded = lineage.load();
-        if let Some(finding) = lineage.superseded(loaded.as_ref().ok()) {
-            return (lineage, vec![finding]);
+        let loaded = self.load();
+        if let Some(finding) = self.superseded(loaded.as_ref().ok()) {
+            return vec![finding];
         }
         match loaded {
-            Ok(bundle) => findings.extend(lineage.check_bundle(&bundle, now, path)),
+            Ok(bundle) => findings.extend(self.check_bundle(&bundle, now, path)),
             Err(error) => findings.push(unreadable_finding(error)),
         }
-        if let (Some(leaf), []) = (&lineage.leaf, findings.as_slice()) {
-            let detail = format!("{}: {}", lineage.title(), text::list(&leaf.list));
+        let Some(leaf) = &self.leaf else { return findings };
+        if findings.is_empty() {
+            let detail = format!("{}: {}", self.title(), text::list(&leaf.list));
             findings.push(DoctorFinding::ok(Subject::Lineage, detail));
         }
-        (lineage, findings)
+        findings.push(self.hook_finding());
+        findings.extend(self.not_renewed(leaf, now));
+        findings
     }
 
     /// Reports that the lineage is superseded. Whatever else is wrong with it does not matter then.
@@ -152,6 +170,85 @@ impl HostLineage {
         text::path(directory.unwrap_or(&self.source.files.cert))
     }
 
+    /// Whether its next renewal should be deployed.
+    pub(super) fn is_deployed(&self) -> bool {
+        self.is_managed || self.hook.is_installed()
+    }
+
+    /// Reports what shows whether the client runs edgecert.
+    fn hook_finding(&self) -> DoctorFinding {
+        let (title, client) = (self.title(), self.source.client);
+        match &self.hook {
+            Hook::Named(place) => {
+                let ran =
+                    if self.has_hook_run { "a hook run is recorded" } else { "no hook run is recorded yet" };
+                let detail = format!("{} names edgecert for {title}; {ran}", text::path(place));
+                DoctorFinding::ok(Subject::Hook, detail)
+            }
+            Hook::Ran => DoctorFinding::ok(Subject::Hook, format!("a hook run is recorded for {title}")),
+            Hook::NoHooks => {
+                let detail = format!("no hook is known of {title}; `edgecert sync` deploys its renewals");
+                DoctorFinding::ok(Subject::Hook, detail)
+            }
+            Hook::Missing { detail, remedy } => hook_fault(detail.clone(), remedy),
+            Hook::Unknown => {
+                let detail = format!(
+                    "cannot tell whether {client} calls edgecert for {title}: its configuration does not say, and no hook run is recorded"
+                );
+                DoctorFinding::warn(Subject::Hook, detail, ATTACH)
+            }
+        }
+    }
+
+    /// Reports a lineage of a client that covers these sites, but was never deployed or configured.
+    pub(super) fn unmanaged_finding(&self, sites: &[&Site], is_covered_by_others: bool) -> DoctorFinding {
+        let title = self.title();
+        let domains: Vec<String> = sites.iter().map(|site| site.domain.to_string()).collect();
+        let covers = format!("{title} covers {}", text::list(&domains));
+        match &self.hook {
+            Hook::Named(place) => {
+                let detail =
+                    format!("{covers}, and {} names edgecert, but it was never deployed", text::path(place));
+                DoctorFinding::warn(Subject::Hook, detail, format!("run `edgecert {}`", self.source.flags()))
+            }
+            _ if is_covered_by_others => {
+                let detail = format!("{covers}, as another lineage does, and no hook deploys it");
+                DoctorFinding::warn(
+                    Subject::Hook,
+                    detail,
+                    "ignore it, or delete the lineage that is not needed",
+                )
+            }
+            Hook::Missing { detail, remedy } => hook_fault(format!("{covers}, but {detail}"), remedy),
+            Hook::Unknown | Hook::NoHooks | Hook::Ran => hook_fault(
+                format!("{covers}, but was never deployed and is not configured"),
+                &format!("{ATTACH}, or name the lineage in a [[lineage]] of the configuration"),
+            ),
+        }
+    }
+
+    /// Reports a certificate that should have been renewed. One that has expired is refused by the checks.
+    fn not_renewed(&self, leaf: &LeafNames, now: OffsetDateTime) -> Option<DoctorFinding> {
+        let (left, lifetime) = (leaf.expires - now, leaf.expires - leaf.issued);
+        if left.is_negative() || left >= lifetime / 4 {
+            return None;
+        }
+        let command = match self.source.client {
+            AcmeClient::Certbot => "`certbot renew`",
+            AcmeClient::AcmeSh => "`acme.sh --cron`",
+            AcmeClient::Dehydrated => "`dehydrated --cron`",
+            _ => "its ACME client",
+        };
+        let detail = format!(
+            "{} has {} of {} left, less than a quarter: nothing has renewed it",
+            self.title(),
+            text::humanize(left),
+            text::humanize(lifetime)
+        );
+        let remedy = format!("run {command}, and let a timer or crontab run it");
+        Some(DoctorFinding::warn(Subject::Renewal, detail, remedy))
+    }
+
     /// Whether its certificate covers a site.
     pub(super) fn covers(&self, site: &Domain) -> bool {
         self.leaf.as_ref().is_some_and(|leaf| leaf.names.cover(site))
@@ -164,24 +261,60 @@ impl HostLineage {
 }
 
 impl Managed {
-    /// Visits the lineages of the configuration and those deployed before.
-    pub(super) fn new(inventory: Inventory<'_>, layers: &Layers<'_>) -> Self {
-        let mut managed = Self::default();
-        let mut state_errors = Vec::new();
-        inventory.visit(|member| managed.add(member, layers), |error| state_errors.push(error));
+    /// Checks the lineages of the configuration and those deployed before.
+    pub(super) fn check(
+        inventory: Inventory<'_>,
+        layers: &Layers<'_>,
+        host: &Host<'_>,
+        now: OffsetDateTime,
+        stores: &TrustStores,
+    ) -> Self {
+        let (mut managed, mut state_errors) = (Self::default(), Vec::new());
+        let visitor = |member: Member<'_>| {
+            if let Some(state) = &member.state {
+                managed.deployments.add(&member.name, state);
+                managed.earliest_run = managed.earliest_run.into_iter().chain([state.begun_at]).min();
+            }
+            let policy = DeployPolicy::new(&member, layers);
+            let has_hook_run = member.state.as_ref().is_some_and(|state| state.has_hook_run);
+            match member.source {
+                Ok(source) => {
+                    let mut lineage = HostLineage::new(source, policy, has_hook_run, host);
+                    managed.findings.extend(lineage.check(now, stores));
+                    managed.lineages.push(lineage);
+                }
+                Err(error) => managed.findings.push(DoctorFinding::from_error(Subject::Lineage, error)),
+            }
+        };
+        inventory.visit(visitor, |error| state_errors.push(error));
+        managed.lineages.sort_by_key(HostLineage::title);
         Self { state_errors, ..managed }
     }
+}
 
-    fn add(&mut self, member: Member<'_>, layers: &Layers<'_>) {
-        if let Some(state) = &member.state {
-            self.deployments.add(&member.name, state);
-        }
-        let policy = DeployPolicy::new(&member, layers);
-        match member.source {
-            Ok(source) => self.lineages.push((source, policy)),
-            Err(error) => self.findings.push(DoctorFinding::from_error(Subject::Lineage, error)),
-        }
-    }
+/// Finds the lineages of ACME clients that cover sites and that edgecert does not manage, and reports directories that
+/// cannot be searched.
+pub(super) fn find_unmanaged(
+    host: &Host<'_>,
+    managed: &[HostLineage],
+    sites: &[Site],
+) -> (Vec<HostLineage>, Vec<DoctorFinding>) {
+    let (found, denied) = clients::find(host);
+    // Resolved once, as there may be thousands of either.
+    let paths: HashSet<PathBuf> = managed.iter().map(|lineage| lineage.source.real_path()).collect();
+    let unmanaged =
+        found.into_iter().filter(|source| !paths.contains(&source.real_path())).filter_map(|source| {
+            let certificate = bundle::load_chain(&source.files).ok()?;
+            let leaf = Some(LeafNames::new(certificate.chain.as_ref().ok()?));
+            let lineage = HostLineage::new(source, DeployPolicy::default(), false, host);
+            Some(HostLineage { leaf, is_managed: false, ..lineage })
+        });
+    let covers_site = |lineage: &HostLineage| sites.iter().any(|site| lineage.covers(&site.domain));
+    (unmanaged.filter(covers_site).collect(), denied)
+}
+
+fn hook_fault(detail: String, remedy: &str) -> DoctorFinding {
+    DoctorFinding::fail(Subject::Hook, ErrorKind::Config, detail, remedy)
 }
 
 impl Superseded {
@@ -215,13 +348,14 @@ impl DeployPolicy {
 }
 
 /// Reports that no lineage of this host covers a site of the account.
-pub(super) fn none(sites: &[Site]) -> DoctorFinding {
+pub(super) fn none(sites: &[Site], host: &Host<'_>) -> DoctorFinding {
     let remedy = match sites.first() {
         Some(site) => {
-            let domain = shell_word(&site.domain.to_string());
+            let [domain, program] =
+                [site.domain.to_string(), text::path(&host.edgecert())].map(|word| shell_word(&word));
             format!(
                 "issue a certificate with an ACME client that runs edgecert, for example with `certbot certonly -d {domain} \
-                 --deploy-hook edgecert`, or deploy an existing one with `edgecert --lineage DIR`"
+                 --deploy-hook {program}`, or deploy an existing one with `edgecert --lineage DIR`"
             )
         }
         None => "create a site with `edgecert sites create`".to_owned(),

@@ -3,28 +3,18 @@
 //! One file per subject. A check that fails does not stop the others.
 
 mod accounts;
-mod calls;
-mod certbot;
-mod certbot_files;
-mod client_files;
 mod clients;
 mod coverage;
 mod finding;
-mod hook_detection;
-mod hooks;
+mod hook;
 mod host;
 mod lineages;
 mod next;
-mod path_miss;
-mod renewals;
-mod schedule;
 mod service;
 mod settings;
 mod setup;
 mod timer;
 mod uncovered;
-mod unmanaged;
-mod user;
 
 use std::collections::HashSet;
 
@@ -35,9 +25,7 @@ use self::coverage::Coverage;
 use self::finding::{DoctorFinding, Subject};
 use self::host::Host;
 use self::lineages::{HostLineage, Managed};
-use self::renewals::Renewals;
 use self::service::ServiceProbe;
-use self::user::SyncFiles;
 use crate::api::Listing;
 use crate::cli::DoctorArgs;
 use crate::clock;
@@ -53,7 +41,6 @@ use crate::trust::TrustStores;
 /// The findings so far.
 struct Doctor<'a> {
     host: &'a Host<'a>,
-    renewals: Renewals<'a>,
     now: OffsetDateTime,
     /// Shared by the probe and the checks of all lineages.
     stores: TrustStores,
@@ -71,7 +58,6 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut CommandRepo
     let host = Host::new(args.root.clone(), &context.env);
     let mut doctor = Doctor {
         host: &host,
-        renewals: Renewals::find(&host),
         now: clock::now(),
         stores: TrustStores::default(),
         findings: Vec::new(),
@@ -104,11 +90,6 @@ impl Doctor<'_> {
         let layers = Layers::new(&args.settings.layer, &context.env, configuration);
         let inspection = layers.inspect();
         let (settings, has_api_key) = (layers.inspected_settings(&inspection), inspection.api_key.is_ok());
-        let files = SyncFiles {
-            state_dir: inspection.state_dir.clone(),
-            is_default: inspection.has_default_state_dir,
-            api_key_file: inspection.api_key_file,
-        };
         let state_dir = inspection.state_dir;
         let is_unset = matches!(inspection.base_url, Err(SettingsError::NoBaseUrl))
             && matches!(inspection.api_key, Err(SettingsError::NoApiKey));
@@ -128,20 +109,18 @@ impl Doctor<'_> {
         self.findings.extend(setup::check_state(state_dir.as_deref()));
         let account = settings.as_ref().and_then(|settings| self.check_service(settings, has_api_key));
         let store = state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
-        let (lineages, deployments) = self.check_lineages(store.as_ref(), configuration, &layers);
+        let managed = self.check_lineages(store.as_ref(), configuration, &layers);
         let (own, lineages): (Vec<_>, Vec<_>) =
-            lineages.into_iter().partition(|lineage| lineage.policy.account.is_some());
-        self.check_renewals(own.iter());
+            managed.lineages.into_iter().partition(|lineage| lineage.policy.account.is_some());
         for account in accounts::find(configuration, &layers) {
-            self.check_account(&account, &own, &deployments);
+            self.check_account(&account, &own, &managed.deployments);
         }
         if let (Some(account), Some(settings)) = (&account, &settings) {
-            let deployments = deployments.of_service(&settings.base_url.to_string());
+            let deployments = managed.deployments.of_service(&settings.base_url.to_string());
             self.compare(account, &lineages, &deployments);
-        } else {
-            self.check_renewals(lineages.iter());
         }
-        self.findings.push(timer::check(self.host, &files));
+        let last_sync = store.map(|store| store.last_sync(self.now)).unwrap_or_default();
+        self.findings.push(timer::check(&last_sync, managed.earliest_run, self.host, self.now));
     }
 
     /// Probes the service of an account that only `[[lineage]]` entries name, and compares it with their lineages.
@@ -155,11 +134,11 @@ impl Doctor<'_> {
             }
         };
         if let (Some(listing), Ok(settings)) = (&found, &account.settings) {
-            let managed =
+            let deployed =
                 lineages.iter().filter(|other| other.policy.account.as_deref() == Some(account.name));
-            let (managed, (hooked, idle)) = (managed.collect(), Default::default());
+            let (deployed, idle) = (deployed.collect(), Vec::new());
             let deployments = &deployments.of_service(&settings.base_url.to_string());
-            let coverage = Coverage { account: listing, managed, hooked, idle, deployments, now: self.now };
+            let coverage = Coverage { account: listing, deployed, idle, deployments, now: self.now };
             self.findings.extend(coverage.findings());
         }
         for finding in self.findings.iter_mut().skip(before) {
@@ -186,56 +165,35 @@ impl Doctor<'_> {
         }
     }
 
-    /// Checks the lineages that edgecert manages, and their hooks.
+    /// Checks the lineages that edgecert manages.
     fn check_lineages(
         &mut self,
         store: Option<&Store>,
         configuration: &Configuration,
         layers: &Layers<'_>,
-    ) -> (Vec<HostLineage>, Deployments) {
+    ) -> Managed {
         let inventory = Inventory::gather(store, configuration).unwrap_or_else(|error| {
             self.findings.push(DoctorFinding::from_error(Subject::State, error));
             Inventory::configured(configuration)
         });
         self.findings.extend(inventory.unmatched_patterns().iter().map(|path| lineages::unmatched(path)));
-        let managed = Managed::new(inventory, layers);
+        let mut managed = Managed::check(inventory, layers, self.host, self.now, &self.stores);
         self.warnings.extend(managed.state_errors.iter().map(ToString::to_string));
-        self.findings.extend(managed.findings);
-        let mut lineages = Vec::with_capacity(managed.lineages.len());
-        for (source, policy) in managed.lineages {
-            let (lineage, findings) = HostLineage::check(source, policy, self.now, &self.stores);
-            self.findings.extend(findings);
-            lineages.push(lineage);
-        }
-        lineages.sort_by_key(HostLineage::title);
-        let readable = lineages.iter().filter(|lineage| lineage.leaf.is_some());
-        self.findings
-            .extend(readable.map(|lineage| hooks::check_managed(lineage, self.host, &self.renewals)));
-        (lineages, managed.deployments)
+        self.findings.append(&mut managed.findings);
+        managed
     }
 
     /// Compares the lineages of this host, managed or not, with the account.
     fn compare(&mut self, account: &Listing, managed: &[HostLineage], deployments: &ServiceDeployments) {
-        let (unmanaged, findings) = unmanaged::find(self.host, &self.renewals, managed, &account.sites);
-        self.findings.extend(findings);
-        self.findings.extend(unmanaged::check_hooks(&unmanaged, managed, self.host));
-        let (hooked, idle): (Vec<_>, Vec<_>) =
-            unmanaged.iter().partition(|unmanaged| unmanaged.hook.is_installed());
-        let [hooked, idle]: [Vec<&HostLineage>; 2] =
-            [hooked, idle].map(|list| list.into_iter().map(|other| &other.lineage).collect());
-        self.check_renewals(managed.iter().chain(hooked.iter().copied()));
+        let (unmanaged, denied) = lineages::find_unmanaged(self.host, managed, &account.sites);
+        self.findings.extend(denied);
         if managed.is_empty() && unmanaged.is_empty() {
-            self.findings.push(lineages::none(&account.sites));
+            self.findings.push(lineages::none(&account.sites, self.host));
         }
-        let managed = managed.iter().collect();
-        let coverage = Coverage { account, managed, hooked, idle, deployments, now: self.now };
+        let (deployed, idle): (Vec<_>, Vec<_>) =
+            managed.iter().chain(&unmanaged).partition(|lineage| lineage.is_deployed());
+        let coverage = Coverage { account, deployed, idle, deployments, now: self.now };
+        self.findings.extend(unmanaged.iter().map(|lineage| coverage.unmanaged(lineage)));
         self.findings.extend(coverage.findings());
-    }
-
-    /// Checks whether something runs the ACME clients of lineages that are deployed at each renewal.
-    fn check_renewals<'l>(&mut self, lineages: impl Iterator<Item = &'l HostLineage>) {
-        let readable = lineages.filter(|lineage| lineage.leaf.is_some());
-        let sources: Vec<&Source> = readable.map(|lineage| &lineage.source).collect();
-        self.findings.extend(self.renewals.check(&sources));
     }
 }

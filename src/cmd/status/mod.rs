@@ -26,6 +26,7 @@ use time::OffsetDateTime;
 
 use self::check::Subject;
 use self::lineage_status::LineageStatus;
+pub(super) use self::sync_check::sync_failure;
 use self::thresholds::Thresholds;
 use self::verdict::CheckVerdict;
 use crate::cli::StatusArgs;

@@ -69,6 +69,12 @@ fn late_alert(has_run: bool, age: Gauge) -> Option<Alert> {
     Some(alert.with_urgency(age.urgency()))
 }
 
+/// Describes a failure that the check would report with its default thresholds.
+pub(in crate::cmd) fn sync_failure(record: &SyncRecord, now: OffsetDateTime) -> Option<String> {
+    let alert = failure_alert(record, &Thresholds::default(), now)?;
+    Some(alert.text + &alert.detail)
+}
+
 /// The alert for a failure that is not temporary, or that has lasted for too long.
 fn failure_alert(record: &SyncRecord, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Alert> {
     let failing_for = elapsed(record.failing_since.unwrap_or(record.ended_at), now);

@@ -1,13 +1,10 @@
 //! `edgecert doctor`: no fault in a good setup, and each setup fault by name.
 
-mod callers;
-mod certbot;
 mod hooks;
 mod lineages;
 mod next;
 mod settings;
 mod setup;
-mod timers;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Output, Sandbox, edgecert, test_ca};
+use crate::harness::{Hook, Output, Sandbox, edgecert, record_sync, test_ca};
 
 /// certbot's directories with a lineage for each row of names, hooked to edgecert; the first name is the lineage's.
 struct Certbot {
@@ -68,10 +65,10 @@ impl Certbot {
     }
 }
 
-/// A directory with the mode of a state directory.
+/// A state directory, with the record of a timer.
 fn private_directory() -> TempDir {
     let directory = TempDir::new().unwrap();
-    fs::set_permissions(directory.path(), Permissions::from_mode(0o700)).unwrap();
+    record_sync(directory.path());
     directory
 }
 

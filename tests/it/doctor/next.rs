@@ -1,8 +1,12 @@
 //! `doctor` on a fresh setup: which file was read, and the next step.
 
-use serde_json::json;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use super::{Certbot, doctor, faults, findings, on_good_host, private_directory};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{Certbot, doctor, findings};
 use crate::harness::{edgecert, require_root, sandbox};
 
 #[test]
@@ -26,30 +30,33 @@ fn fresh_host_is_told_to_configure() {
 #[test]
 fn each_step_leads_to_the_next() {
     require_root();
-    let (service, state) = (sandbox(&["a.example"]), private_directory());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    fs::set_permissions(state.path(), Permissions::from_mode(0o700)).unwrap();
     let certbot = Certbot::with_lineages(&[]);
-    let call = |configuration: &str| {
+    let next = |configuration: &str| {
         let hook = doctor(&service, configuration).env("EDGECERT_STATE_DIR", state.path());
-        hook.remove_host_file("etc/systemd/system/timers.target.wants/edgecert-sync.timer");
-        let enabled = doctor(&service, configuration).env("EDGECERT_STATE_DIR", state.path());
-        [hook, enabled].map(|hook| hook.run().json()["next"].clone())
+        hook.run().json()["next"].clone()
     };
-    let [_, next] = call("");
-    let issue = next.as_str().unwrap();
-    assert!(issue.contains("certbot certonly -d a.example --deploy-hook edgecert"), "{issue}");
+    let issue = next("").as_str().unwrap().to_owned();
+    let hook = "certbot certonly -d a.example --deploy-hook /usr/local/bin/edgecert`";
+    assert!(issue.contains(hook), "{issue}");
 
     certbot.renew("a.example", &["a.example"]);
     certbot.attach("a.example", "/bin/true");
     let entries = certbot.entries(&["a.example"], "");
-    let [_, next] = call(&entries);
-    let attach = next.as_str().unwrap();
-    assert!(attach.starts_with("run `certbot reconfigure --cert-name a.example --deploy-hook"), "{attach}");
+    let directory = certbot.path("renewal-hooks/deploy");
+    let attach = format!("run `ln -s /usr/local/bin/edgecert {}/`", directory.display());
+    assert_eq!(next(&entries), attach);
 
-    certbot.attach("a.example", "edgecert");
-    let [next, done] = call(&entries);
-    let timer = next.as_str().unwrap();
-    assert!(timer.contains("systemctl enable --now edgecert-sync.timer"), "{timer}");
-    assert_eq!(done, json!(null));
+    fs::create_dir_all(&directory).unwrap();
+    symlink("/usr/local/bin/edgecert", directory.join("edgecert")).unwrap();
+    let timer = "run `systemctl enable --now edgecert-sync.timer && systemctl start edgecert-sync.service`";
+    assert_eq!(next(&entries), timer);
+
+    let sync = edgecert().against(&service).args(["sync"]).env("EDGECERT_STATE_DIR", state.path());
+    let config = sync.write_file("config.toml", &entries);
+    sync.env("EDGECERT_CONFIG", config).succeeds();
+    assert_eq!(next(&entries), json!(null));
 }
 
 #[test]
@@ -58,23 +65,4 @@ fn finished_setup_says_so() {
     let hook = edgecert().against(&service).args(["doctor"]).on_host();
     hook.write_file(".config/edgecert/config.toml", &certbot.entries(&["a.example"], ""));
     assert!(hook.succeeds().stdout.ends_with("\nnothing is left to do\n"));
-}
-
-#[test]
-fn early_certbot_cannot_reconfigure() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
-    for (version, begins) in [
-        (
-            "2.1.0",
-            "run `certbot renew --force-renewal --cert-name a.example --deploy-hook edgecert`, or, for every",
-        ),
-        ("2.3.0", "run `certbot reconfigure --cert-name a.example --deploy-hook edgecert`"),
-    ] {
-        certbot.write("renewal/a.example.conf", &format!("version = {version}\n[renewalparams]\n"), 0o644);
-        let output = on_good_host(&service, &certbot).exits_with(78);
-        let next = output.json()["next"].as_str().unwrap().to_owned();
-        assert!(next.starts_with(begins) && faults(&output).len() == 1, "{next}");
-        assert_eq!(next.contains("`ln -s /usr/local/bin/edgecert /"), version == "2.1.0", "{next}");
-        assert!(version != "2.1.0" || !next.contains("certbot reconfigure"), "{next}");
-    }
 }

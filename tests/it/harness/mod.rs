@@ -21,6 +21,7 @@ pub(crate) use edgecert_sandbox::{
     Account, Authority, EdgeAddress, EdgeMode, Fault, IssuedCert, Options, RecordedRequest, Sandbox, World,
 };
 pub(crate) use hook::{Hook, Output, binary, edgecert, edgecert_with_heap, edgecert_with_memory, env_var};
+pub(crate) use host::record_sync;
 pub(crate) use lineage::{Lineage, generate_key, test_ca};
 pub(crate) use log_socket::{JOURNAL, LogSocket, SYSLOG, run_with_sockets, run_with_syslog};
 pub(crate) use openssl::{openssl, sign_between};

@@ -109,7 +109,7 @@ pub(crate) fn require_root() {
     }
 }
 
-/// Ends the test if a run with these arguments could see the configuration, hooks or timers of the host.
+/// Ends the test if a run with these arguments could see the configuration or hooks of the host.
 #[track_caller]
 pub(crate) fn require_isolation(arguments: impl Iterator<Item = impl AsRef<str>>) {
     let Some(reason) = why_not_isolated() else { return };
@@ -119,7 +119,7 @@ pub(crate) fn require_isolation(arguments: impl Iterator<Item = impl AsRef<str>>
     let arguments: Vec<String> = arguments.map(|argument| argument.as_ref().to_owned()).collect();
     let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
     if has("doctor") && !has("--root") {
-        cannot_run(&format!("the hooks and timers of this host are visible: {reason}"));
+        cannot_run(&format!("the hooks of this host are visible: {reason}"));
     }
 }
 

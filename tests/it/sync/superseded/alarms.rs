@@ -1,13 +1,12 @@
 //! A superseded lineage raises no alert, even if it is expired or gone.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use super::{Host, NAMES};
-use crate::harness::{Lineage, configured, edgecert, edit_state, state_files, upload_count};
+use crate::harness::{Lineage, configured, edgecert, edit_state, record_sync, state_files, upload_count};
 
 /// The number of series that say that a site is superseded; the site has two series.
 fn superseded_series(host: &Host) -> usize {
@@ -99,7 +98,7 @@ fn doctor_only_warns() {
         assert!(detail.starts_with(&format!("{lineage} is superseded: ")), "{what}: {detail}");
     };
     let both = [&host.older, &host.newer];
-    fs::set_permissions(host.state.path(), Permissions::from_mode(0o700)).unwrap();
+    record_sync(host.state.path());
     expect_warning("configured", &both);
     expect_warning("deployed", &[]);
     host.older.renew_between(&NAMES, [-100, -10]);
