@@ -74,6 +74,23 @@ fn lineage_without_site_is_a_fault() {
 }
 
 #[test]
+fn unrenewed_certificate_is_a_warning() {
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    for (days, is_due) in [([-66, 18], true), ([-62, 22], false), ([-5, 1], true), ([-3, 3], false)] {
+        let issued = test_ca().issue_between(&["a.example"], days).unwrap();
+        certbot.write("live/a.example/fullchain.pem", &issued.fullchain(), 0o644);
+        certbot.write("live/a.example/privkey.pem", &issued.key, 0o600);
+        let output = on_good_host(&service, &certbot).succeeds();
+        if is_due {
+            let begins = format!("warn renewal: {} has ", certbot.live("a.example").display());
+            assert_only_fault(&output, &begins, "run `certbot renew`");
+        } else {
+            assert_eq!(faults(&output), [""; 0], "{days:?}");
+        }
+    }
+}
+
+#[test]
 fn pattern_without_matches_is_a_warning() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let entries = |pattern: &str| certbot.entries(&["a.example", pattern], "");

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{Certbot, doctor, findings};
+use super::{Certbot, doctor, faults, findings, private_directory};
 use crate::harness::{edgecert, require_root, sandbox};
 
 #[test]
@@ -57,6 +57,28 @@ fn each_step_leads_to_the_next() {
     let config = sync.write_file("config.toml", &entries);
     sync.env("EDGECERT_CONFIG", config).succeeds();
     assert_eq!(next(&entries), json!(null));
+}
+
+#[test]
+fn sync_by_hand_proves_no_timer() {
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    let state = private_directory();
+    let entries = certbot.entries(&["a.example"], "");
+    let sync = || {
+        let hook = edgecert().against(&service).args(["sync"]).env("EDGECERT_STATE_DIR", state.path());
+        let config = hook.write_file("config.toml", &entries);
+        hook.env("EDGECERT_CONFIG", config)
+    };
+    let faults = || faults(&doctor(&service, &entries).env("EDGECERT_STATE_DIR", state.path()).succeeds());
+    fs::remove_file(state.path().join("last-sync")).unwrap();
+    assert_eq!(sync().shows_on_terminal(80).code, 0);
+    let found = faults();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("warn timer: every `edgecert sync` on record had a terminal"), "{found:?}");
+    sync().succeeds();
+    assert_eq!(faults(), [""; 0]);
+    assert_eq!(sync().shows_on_terminal(80).code, 0);
+    assert_eq!(faults(), [""; 0], "the timer still runs");
 }
 
 #[test]
