@@ -27,7 +27,7 @@ const NEXT: [(&str, &[&str]); 7] = [
             "install -m 644 hooks/systemd/edgecert-sync.* /etc/systemd/system/ && systemctl enable --now edgecert-sync.timer",
         ],
     ),
-    ("check the setup", &["edgecert doctor"]),
+    ("run it once, and check the setup", &["systemctl start edgecert-sync.service", "edgecert doctor"]),
 ];
 
 /// Rehearses, and returns success only if every check passed.
