@@ -1,18 +1,23 @@
 //! The client of one run.
 
+use std::cell::Cell;
+use std::sync::Arc;
+
 use super::config::{ClientConfig, SetupError};
 use super::error::{AttemptError, RequestError};
 use super::listing::Element;
 use super::response::Response;
-use super::transport::{Request, Transport};
+use super::transport::{Request, Service};
 use super::wire::Site;
 use crate::clock::Deadline;
 use crate::secret::Redactor;
-use crate::settings::BaseUrl;
 
 /// Sends requests to the service until a deadline.
 pub(crate) struct Client {
-    transport: Transport,
+    pub(super) service: Arc<Service>,
+    /// The secrets that responses must not repeat.
+    pub(super) redactor: Arc<Redactor>,
+    pub(super) skew: Cell<Option<time::Duration>>,
     pub(super) deadline: Deadline,
     /// Limit for each request.
     pub(super) max_attempts: u32,
@@ -25,8 +30,8 @@ impl Client {
         redactor: Redactor,
         deadline: Deadline,
     ) -> Result<Self, SetupError> {
-        let transport = Transport::new(config, redactor)?;
-        Ok(Self { transport, deadline, max_attempts: u32::MAX })
+        let (service, redactor) = (Arc::new(Service::new(config)?), Arc::new(redactor));
+        Ok(Self { service, redactor, skew: Cell::default(), deadline, max_attempts: u32::MAX })
     }
 
     /// Limits the attempts of each request, however much time is left; for interactive commands.
@@ -36,18 +41,18 @@ impl Client {
 
     /// A client for another task on the same connections.
     pub(crate) fn for_task(&self, redactor: Redactor, deadline: Deadline) -> Self {
-        let transport = self.transport.with_redactor(redactor);
-        Self { transport, deadline, max_attempts: self.max_attempts }
+        let (service, redactor) = (Arc::clone(&self.service), Arc::new(redactor));
+        Self { service, redactor, skew: Cell::default(), deadline, max_attempts: self.max_attempts }
     }
 
     /// Waits until another request could be sent, or for as long as one would wait.
     pub(crate) async fn wait(&self, deadline: Deadline) {
-        self.transport.wait(deadline).await;
+        drop(self.service.limits.acquire(deadline).await);
     }
 
     /// Removes the secrets of this client's task from a text that another one has received.
     pub(crate) fn clean(&self, text: &str) -> String {
-        self.transport.clean(text)
+        self.redactor.clean(text)
     }
 
     /// Removes the secrets of this client's task from a site that another one has read.
@@ -61,13 +66,9 @@ impl Client {
         }
     }
 
-    pub(super) fn base_url(&self) -> &BaseUrl {
-        self.transport.base_url()
-    }
-
     /// How far this host's clock is ahead of the service's; `None` until a response has a `Date`.
     pub(crate) fn skew(&self) -> Option<time::Duration> {
-        self.transport.skew()
+        self.skew.get()
     }
 
     /// Sends a request, with retries, and reads the response.
@@ -86,6 +87,6 @@ impl Client {
         request: &Request,
         read: impl FnOnce(Response<E>) -> Result<T, AttemptError>,
     ) -> Result<T, AttemptError> {
-        read(self.transport.send(request, self.deadline).await?)
+        read(self.send(request).await?)
     }
 }

@@ -7,15 +7,8 @@ use rustls::{AlertDescription, CertificateError};
 
 use super::error::{AttemptError, CertificateFault};
 
-/// The phase in which an attempt failed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum RequestPhase {
-    Request,
-    Response,
-}
-
 /// The attempt's error for a failure of the HTTP client. The URL is dropped.
-pub(super) fn connection_error(error: reqwest::Error, host: &str, phase: RequestPhase) -> AttemptError {
+pub(super) fn connection_error(error: reqwest::Error, host: &str) -> AttemptError {
     let error = error.without_url();
     let host = host.to_owned();
     match tls_error(&error) {
@@ -34,7 +27,7 @@ pub(super) fn connection_error(error: reqwest::Error, host: &str, phase: Request
         return AttemptError::TimedOut { host };
     }
     let reason = innermost_reason(&error);
-    if error.is_connect() && phase == RequestPhase::Request {
+    if error.is_connect() {
         AttemptError::Unreachable { host, reason }
     } else {
         AttemptError::ConnectionClosed { host, reason }

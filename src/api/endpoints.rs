@@ -1,10 +1,11 @@
 //! The endpoints of the service, one method each. Sections are those of the API document.
 
 use futures_util::future::try_join;
+use reqwest::Method;
 use serde_json::{Map, Value};
 
 use super::client::Client;
-use super::error::{AttemptError, RequestError};
+use super::error::RequestError;
 use super::gap::Gap;
 use super::list::List;
 use super::response::{Download, Response};
@@ -69,21 +70,15 @@ impl Client {
         body: &UploadBody,
         domain: &Domain,
     ) -> Result<(Uploaded, u32), RequestError> {
-        let request = Request::upload("/api/certs/upload", body.for_domain(domain));
-        let read = Response::uploaded;
-        self.retry(&request, async || self.attempt(&request, read).await).await
+        let request = Request::new(Method::POST, "/api/certs/upload").with_json(body.for_domain(domain));
+        self.retry(&request, async || self.attempt(&request, Response::uploaded).await).await
     }
 
-    /// `GET /api/certs/{id}/download` (section 4.3). A response for a different record is invalid. Errors omit the
-    /// service's message, which may hold the key.
+    /// `GET /api/certs/{id}/download` (section 4.3). A response for a different record is invalid. Errors do not quote
+    /// the response, which may hold the key.
     pub(crate) async fn download(&self, id: u64) -> Result<Download, RequestError> {
-        let request = Request::get(format!("/api/certs/{id}/download"));
-        let attempt = async || {
-            let attempt = self.attempt(&request, move |response| response.download(id)).await;
-            attempt.map_err(AttemptError::without_message)
-        };
-        let (download, _) = self.retry(&request, attempt).await?;
-        Ok(download)
+        let request = Request::new(Method::GET, format!("/api/certs/{id}/download")).without_quotes();
+        self.call(&request, |response| response.download(id)).await
     }
 
     /// `GET /api/me/sites` (section 4.4), as `Site` or `ApiObject<Site>`.
@@ -93,23 +88,23 @@ impl Client {
 
     /// Lists sites or records. Every account has both lists, so a server without them is not the service.
     async fn list<T: Listed>(&self, path: &'static str) -> Result<List<T>, RequestError> {
-        let request = Request::get(path);
+        let request = Request::new(Method::GET, path);
         let list = self.retry(&request, async || self.attempt(&request, Response::<T>::list).await).await;
         let list = list.map(|(list, _)| list);
-        list.map_err(|failed| RequestError { error: failed.error.of_list(self.base_url(), path), ..failed })
+        list.map_err(|failed| RequestError { error: failed.error.of_list(&self.service.config.base_url, path), ..failed })
     }
 
     /// `GET /api/sites/{id}` (section 4.5). A response with another site is invalid.
     pub(crate) async fn site(&self, id: u64) -> Result<ApiObject<Site>, RequestError> {
         let parse = move |json: &Value| ApiObject::of_site(json).filter(|site| site.known.id == id);
-        let request = Request::get(format!("/api/sites/{id}"));
+        let request = Request::new(Method::GET, format!("/api/sites/{id}"));
         self.call(&request, move |response| response.read(parse)).await
     }
 
     /// `POST /api/sites` (section 4.6). Sent once: if the response were lost, a second request would be refused
     /// because the site exists.
     pub(crate) async fn create_site(&self, fields: &Map<String, Value>) -> Result<SavedSite, RequestError> {
-        let request = Request::post("/api/sites", Some(Value::Object(fields.clone())));
+        let request = Request::new(Method::POST, "/api/sites").with_json(json(fields));
         let saved = self.attempt(&request, |response| response.read(SavedSite::from_json)).await;
         saved.map_err(|error| RequestError {
             request: request.to_string(),
@@ -125,8 +120,7 @@ impl Client {
         id: u64,
         fields: &Map<String, Value>,
     ) -> Result<SavedSite, RequestError> {
-        let body = Value::Object(fields.clone());
-        let request = Request::post(format!("/api/sites/{id}/update"), Some(body));
+        let request = Request::new(Method::POST, format!("/api/sites/{id}/update")).with_json(json(fields));
         self.call(&request, |response| response.read(SavedSite::from_json)).await
     }
 
@@ -134,18 +128,22 @@ impl Client {
     /// service may leave the site as it is.
     pub(crate) async fn set_enabled(&self, id: u64, enabled: bool) -> Result<(), RequestError> {
         let verb = if enabled { "enable" } else { "disable" };
-        let request = Request::post(format!("/api/sites/{id}/{verb}"), None);
+        let request = Request::new(Method::POST, format!("/api/sites/{id}/{verb}"));
         self.call(&request, Response::check_ok).await
     }
 
     /// `DELETE /api/sites/{id}` (section 4.9). If a retry finds no site, an earlier attempt has deleted it.
     pub(crate) async fn delete_site(&self, id: u64) -> Result<(), RequestError> {
-        let request = Request::delete(format!("/api/sites/{id}"));
+        let request = Request::new(Method::DELETE, format!("/api/sites/{id}"));
         match self.call(&request, Response::check_ok).await {
             Err(error) if error.attempts > 1 && error.refused_status() == Some(404) => Ok(()),
             result => result,
         }
     }
+}
+
+fn json(fields: &Map<String, Value>) -> String {
+    Value::Object(fields.clone()).to_string()
 }
 
 /// Whether a site is bound to a record that a complete list of records lacks.

@@ -105,23 +105,15 @@ impl RequestError {
 impl AttemptError {
     /// Whether the same request may succeed later; the type's documentation lists the retryable errors.
     pub(crate) fn is_retryable(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::Unreachable { .. }
-            | Self::TimedOut { .. }
-            | Self::ConnectionClosed { .. }
-            | Self::Unavailable { .. }
-            | Self::WebPage { .. } => true,
-            Self::InvalidResponse { is_final, .. } => !is_final,
-            Self::Untrusted { .. }
-            | Self::NotTls { .. }
-            | Self::NoCommonTls { .. }
-            | Self::Redirected { .. }
-            | Self::Unauthorized { .. }
-            | Self::Refused { .. }
-            | Self::NoSuchList { .. }
-            | Self::NotOk { .. }
-            | Self::ListTooLarge { .. } => false,
-        }
+                | Self::TimedOut { .. }
+                | Self::ConnectionClosed { .. }
+                | Self::Unavailable { .. }
+                | Self::WebPage { .. }
+                | Self::InvalidResponse { is_final: false, .. }
+        )
     }
 
     /// Whether the service may have carried out the request.
@@ -141,28 +133,6 @@ impl AttemptError {
             Self::Unavailable { retry_after, .. } => *retry_after,
             _ => None,
         }
-    }
-
-    /// The error without the service's message.
-    pub(super) fn without_message(mut self) -> Self {
-        match &mut self {
-            Self::Unauthorized { message }
-            | Self::Unavailable { message, .. }
-            | Self::Refused { message, .. }
-            | Self::NoSuchList { message, .. }
-            | Self::NotOk { message }
-            | Self::InvalidResponse { message, .. } => message.clear(),
-            Self::Unreachable { .. }
-            | Self::TimedOut { .. }
-            | Self::ConnectionClosed { .. }
-            | Self::Untrusted { .. }
-            | Self::NotTls { .. }
-            | Self::NoCommonTls { .. }
-            | Self::WebPage { .. }
-            | Self::Redirected { .. }
-            | Self::ListTooLarge { .. } => {}
-        }
-        self
     }
 
     /// The error of a request for a list, which may be due to a wrong base URL.

@@ -12,21 +12,12 @@ use crate::text::{count, sanitize};
 
 /// A reason why a list may lack elements.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Gap {
-    /// `total` is above the number of elements.
-    #[error("the service lists only {listed} of {}", count(usize::try_from(*total).unwrap_or(usize::MAX), kind.noun()))]
-    Truncated { kind: ListKind, listed: usize, total: u64 },
-    /// The response refers to another page.
-    #[error("the service lists {} and refers to another page", count(*listed, kind.noun()))]
-    Paged { kind: ListKind, listed: usize },
-    #[error("the service sent null as its list of {kind}")]
-    Null { kind: ListKind },
-    /// A successful response that reports an error beside its list. `message` is free of secrets.
-    #[error("the service reported an error with its list of {kind}: {message}")]
-    Error { kind: ListKind, message: String },
-    /// `domains` are those of the elements; `hides_any`: one of them may have any domain.
-    #[error("the service's list of {kind} has {} that cannot be read", count(*number, "element"))]
-    Unreadable { kind: ListKind, number: usize, domains: Vec<Domain>, hides_any: bool },
+#[error("{message}")]
+pub(crate) struct Gap {
+    /// Free of secrets.
+    message: String,
+    /// Those of the elements that it may lack; `None`: any.
+    domains: Option<Vec<Domain>>,
 }
 
 /// Maximum depth of the objects that are searched for `total` and the like. Elements are not searched.
@@ -42,36 +33,39 @@ impl Gap {
         let mut next =
             ["next", "next_page", "has_more"].iter().flat_map(|name| find_all(json, name, MAX_DEPTH));
         let has_more = total.is_none() && pages.is_some_and(|pages| pages > 1) || next.any(is_set);
-        let message = reported_error(json).map(|error| match (reason(error), error) {
+        let error = reported_error(json).map(|error| match (reason(error), error) {
             (Some(reason), _) => sanitize(reason),
             (None, Value::Array(_) | Value::Object(_)) => "no reason is given".into(),
             (None, other) => other.to_string(),
         });
         let truncated = total.filter(|total| *total > listed as u64);
-        let gaps = [
-            truncated.map(|total| Self::Truncated { kind, listed, total }),
-            (truncated.is_none() && has_more).then_some(Self::Paged { kind, listed }),
+        let messages = [
+            truncated.map(|total| {
+                let total = count(usize::try_from(total).unwrap_or(usize::MAX), kind.noun());
+                format!("the service lists only {listed} of {total}")
+            }),
+            (truncated.is_none() && has_more).then(|| {
+                format!("the service lists {} and refers to another page", count(listed, kind.noun()))
+            }),
             // Some services write an empty list as `null`.
-            (is_null && total != Some(0)).then_some(Self::Null { kind }),
-            message.map(|message| Self::Error { kind, message }),
+            (is_null && total != Some(0)).then(|| format!("the service sent null as its list of {kind}")),
+            error.map(|error| format!("the service reported an error with its list of {kind}: {error}")),
         ];
-        gaps.into_iter().flatten().collect()
+        messages.into_iter().flatten().map(|message| Self { message, domains: None }).collect()
     }
 
     /// The gap that unreadable elements leave.
     pub(super) fn of_elements(unreadable: Vec<Unreadable>, kind: ListKind) -> Option<Self> {
-        let (number, hides_any) =
-            (unreadable.len(), unreadable.iter().any(|element| element.domains.is_none()));
-        let domains = unreadable.into_iter().filter_map(|element| element.domains).flatten().collect();
-        (number > 0).then_some(Self::Unreadable { kind, number, domains, hides_any })
+        let number = count(unreadable.len(), "element");
+        let message = format!("the service's list of {kind} has {number} that cannot be read");
+        let is_complete = unreadable.is_empty();
+        let domains: Option<Vec<_>> = unreadable.into_iter().map(|element| element.domains).collect();
+        (!is_complete).then(|| Self { message, domains: domains.map(|domains| domains.concat()) })
     }
 
     /// Whether the list may lack an element for a domain that meets the condition.
     pub(crate) fn may_hide(&self, is_relevant: impl Fn(&Domain) -> bool) -> bool {
-        match self {
-            Self::Unreadable { domains, hides_any, .. } => *hides_any || domains.iter().any(is_relevant),
-            Self::Truncated { .. } | Self::Paged { .. } | Self::Null { .. } | Self::Error { .. } => true,
-        }
+        self.domains.as_ref().is_none_or(|domains| domains.iter().any(is_relevant))
     }
 }
 

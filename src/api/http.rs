@@ -7,7 +7,7 @@ use reqwest::Client;
 use reqwest::header::HeaderMap;
 
 use super::config::{SetupError, load_roots, tls};
-use super::connection::{RequestPhase, connection_error, innermost_reason};
+use super::connection::{connection_error, innermost_reason};
 use super::error::AttemptError;
 use crate::clock::Deadline;
 use crate::dns;
@@ -71,7 +71,7 @@ pub(crate) fn anonymous_client(
 
 /// Why a request to another server failed, without its URL and host, which may be secret.
 pub(crate) fn failure_reason(error: reqwest::Error) -> String {
-    match connection_error(error, "its server", RequestPhase::Request) {
+    match connection_error(error, "its server") {
         AttemptError::Unreachable { reason, .. } | AttemptError::ConnectionClosed { reason, .. } => reason,
         AttemptError::TimedOut { .. } => "its server did not respond in time".into(),
         error => error.to_string(),

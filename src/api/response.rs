@@ -46,6 +46,7 @@ struct Text {
     status: u16,
     start: Vec<u8>,
     redactor: Arc<Redactor>,
+    is_quoted: bool,
 }
 
 /// A certificate record with its chain and private key (section 2.2).
@@ -62,9 +63,10 @@ pub(crate) struct Download {
 }
 
 impl<T: Element> Response<T> {
-    pub(super) fn new(status: u16, redactor: Arc<Redactor>) -> Self {
+    /// `is_quoted`: errors may quote it.
+    pub(super) fn new(status: u16, redactor: Arc<Redactor>, is_quoted: bool) -> Self {
         let reader = Reader::new(Arc::clone(&redactor));
-        Self { reader, result: Ok(()), text: Text { status, start: Vec::new(), redactor } }
+        Self { reader, result: Ok(()), text: Text { status, start: Vec::new(), redactor, is_quoted } }
     }
 
     /// A response that arrived in these chunks.
@@ -73,7 +75,7 @@ impl<T: Element> Response<T> {
         chunks: impl IntoIterator<Item = &'c [u8]>,
         redactor: Arc<Redactor>,
     ) -> Self {
-        let mut response = Self::new(status, redactor);
+        let mut response = Self::new(status, redactor, true);
         let _ = chunks.into_iter().try_for_each(|chunk| response.push(chunk));
         response
     }
@@ -176,13 +178,17 @@ impl Text {
             }
             Ok(json) => Ok(json),
             Err(JsonError::Syntax) => Err(self.invalid(None)),
-            Err(error) => Err(self.not_understood(self.redactor.clean(&error.to_string()))),
+            Err(error) => Err(self.not_understood(self.quote(&error.to_string()))),
         }
     }
 
     fn message(&self, json: Option<&Value>) -> String {
         let start = String::from_utf8_lossy(&self.start);
-        self.redactor.clean(json.and_then(reason).unwrap_or(&start))
+        self.quote(json.and_then(reason).unwrap_or(&start))
+    }
+
+    fn quote(&self, text: &str) -> String {
+        if self.is_quoted { self.redactor.clean(text) } else { String::new() }
     }
 
     fn invalid(&self, json: Option<&Value>) -> AttemptError {

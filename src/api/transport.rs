@@ -1,6 +1,5 @@
 //! Sends one attempt of a request and classifies the response by its status.
 
-use std::cell::Cell;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -10,21 +9,19 @@ use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
 };
 use reqwest::{Method, Version};
-use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 use tokio::sync::MutexGuard;
 use tokio::time::timeout;
 
+use super::client::Client;
 use super::config::{ClientConfig, SetupError};
-use super::connection::{RequestPhase, connection_error};
+use super::connection::connection_error;
 use super::error::AttemptError;
 use super::http::http_client;
 use super::limits::Limits;
 use super::listing::Element;
 use super::response::Response;
-use crate::clock::Deadline;
-use crate::secret::Redactor;
 use crate::settings::{BaseUrl, Proxy};
 use crate::text;
 
@@ -39,25 +36,22 @@ pub(super) struct Request {
     method: Method,
     path: String,
     body: Option<Bytes>,
+    /// Whether errors may quote the response.
+    is_quoted: bool,
 }
 
 impl Request {
-    pub(super) fn get(path: impl Into<String>) -> Self {
-        Self { method: Method::GET, path: path.into(), body: None }
+    pub(super) fn new(method: Method, path: impl Into<String>) -> Self {
+        Self { method, path: path.into(), body: None, is_quoted: true }
     }
 
-    pub(super) fn post(path: impl Into<String>, body: Option<Value>) -> Self {
-        let body = body.map(|body| body.to_string().into());
-        Self { method: Method::POST, path: path.into(), body }
+    pub(super) fn with_json(self, json: impl Into<Bytes>) -> Self {
+        Self { body: Some(json.into()), ..self }
     }
 
-    /// A POST with this JSON.
-    pub(super) fn upload(path: impl Into<String>, json: Bytes) -> Self {
-        Self { method: Method::POST, path: path.into(), body: Some(json) }
-    }
-
-    pub(super) fn delete(path: impl Into<String>) -> Self {
-        Self { method: Method::DELETE, path: path.into(), body: None }
+    /// For a response that may hold a private key.
+    pub(super) fn without_quotes(self) -> Self {
+        Self { is_quoted: false, ..self }
     }
 }
 
@@ -68,11 +62,11 @@ impl fmt::Display for Request {
 }
 
 /// A service, and how it is reached.
-struct Service {
-    config: ClientConfig,
+pub(super) struct Service {
+    pub(super) config: ClientConfig,
     /// Names the service in errors.
     peer: String,
-    limits: Limits,
+    pub(super) limits: Limits,
     connection: Mutex<Arc<Connection>>,
 }
 
@@ -108,52 +102,28 @@ impl Connection {
     }
 }
 
-/// The connections to one service, with the secrets that responses must not repeat.
-pub(super) struct Transport {
-    service: Arc<Service>,
-    redactor: Arc<Redactor>,
-    skew: Cell<Option<time::Duration>>,
-}
-
-impl Transport {
-    pub(super) fn new(config: ClientConfig, redactor: Redactor) -> Result<Self, SetupError> {
+impl Service {
+    /// Opens no connection yet.
+    pub(super) fn new(config: ClientConfig) -> Result<Self, SetupError> {
         let peer = peer(&config.base_url, config.proxy.as_ref());
         let connection = Mutex::new(Arc::new(Connection::new(&config)?));
-        let service = Arc::new(Service { config, peer, limits: Limits::new(), connection });
-        Ok(Self { service, redactor: Arc::new(redactor), skew: Cell::default() })
+        Ok(Self { config, peer, limits: Limits::new(), connection })
     }
 
-    /// The same connections with other secrets.
-    pub(super) fn with_redactor(&self, redactor: Redactor) -> Self {
-        Self { service: Arc::clone(&self.service), redactor: Arc::new(redactor), skew: Cell::default() }
+    fn timed_out(&self) -> AttemptError {
+        AttemptError::TimedOut { host: self.peer.clone() }
     }
+}
 
-    pub(super) fn base_url(&self) -> &BaseUrl {
-        &self.service.config.base_url
-    }
-
-    /// How far this host's clock is ahead of the service's; `None` until a response has a `Date`.
-    pub(super) fn skew(&self) -> Option<time::Duration> {
-        self.skew.get()
-    }
-
-    /// Waits until another request could be sent, or for as long as one would wait.
-    pub(super) async fn wait(&self, deadline: Deadline) {
-        drop(self.service.limits.acquire(deadline).await);
-    }
-
+impl Client {
     /// Sends a request once, as soon as the limits permit it, and receives the response.
-    pub(super) async fn send<T: Element>(
-        &self,
-        request: &Request,
-        deadline: Deadline,
-    ) -> Result<Response<T>, AttemptError> {
+    pub(super) async fn send<T: Element>(&self, request: &Request) -> Result<Response<T>, AttemptError> {
         let Service { limits, connection, .. } = &*self.service;
-        let _permit = limits.acquire(deadline).await.map_err(|pause| self.not_sent(pause))?;
+        let _permit = limits.acquire(self.deadline).await.map_err(|pause| self.not_sent(pause))?;
         let current = || connection.lock().unwrap_or_else(PoisonError::into_inner);
         let used = Arc::clone(&current());
-        let attempt = timeout(deadline.left(), self.attempt(request, &used)).await;
-        let result = attempt.unwrap_or_else(|_| Err(self.timed_out()));
+        let attempt = timeout(self.deadline.left(), self.send_on(&used, request)).await;
+        let result = attempt.unwrap_or_else(|_| Err(self.service.timed_out()));
         if let Err(error) = &result {
             if let Some(pause) = error.retry_after() {
                 limits.pause(pause);
@@ -174,16 +144,16 @@ impl Transport {
     /// The error of a request that the limits cannot admit before the deadline.
     fn not_sent(&self, pause: Duration) -> AttemptError {
         if pause.is_zero() {
-            return self.timed_out();
+            return self.service.timed_out();
         }
         let message = "it asks for a pause beyond the deadline".into();
         AttemptError::Unavailable { status: 429, retry_after: Some(pause), message }
     }
 
-    async fn attempt<T: Element>(
+    async fn send_on<T: Element>(
         &self,
-        request: &Request,
         connection: &Connection,
+        request: &Request,
     ) -> Result<Response<T>, AttemptError> {
         let first = connection.wait().await;
         let Service { config, peer, limits, .. } = &*self.service;
@@ -194,7 +164,7 @@ impl Transport {
         }
         log::info!("{request}");
         let response = builder.send().await;
-        let response = response.map_err(|error| connection_error(error, peer, RequestPhase::Request))?;
+        let response = response.map_err(|error| connection_error(error, peer))?;
         if *connection.version.get_or_init(|| response.version()) == Version::HTTP_2 {
             limits.widen();
         }
@@ -202,28 +172,24 @@ impl Transport {
         let (status, headers) = (response.status(), response.headers().clone());
         self.skew.set(skew(&headers, crate::clock::now()).or(self.skew.get()));
         let result = if status.is_success() {
-            self.receive(response).await
+            self.receive(request, response).await
         } else {
-            Err(self.failure(status.as_u16(), &headers, self.receive(response).await?))
+            Err(self.failure(status.as_u16(), &headers, self.receive(request, response).await?))
         };
         log::info!("{request}: {status}");
         result
     }
 
     /// Receives and reads the body of a response.
-    async fn receive<T: Element>(&self, mut body: reqwest::Response) -> Result<Response<T>, AttemptError> {
-        let mut response = Response::new(body.status().as_u16(), Arc::clone(&self.redactor));
-        let failed = |error| connection_error(error, &self.service.peer, RequestPhase::Response);
+    async fn receive<T: Element>(&self, request: &Request, mut body: reqwest::Response) -> Result<Response<T>, AttemptError> {
+        let mut response = Response::new(body.status().as_u16(), Arc::clone(&self.redactor), request.is_quoted);
+        let failed = |error| connection_error(error, &self.service.peer);
         while let Some(chunk) = body.chunk().await.map_err(failed)? {
             if response.push(&chunk).is_break() {
                 break;
             }
         }
         Ok(response)
-    }
-
-    fn timed_out(&self) -> AttemptError {
-        AttemptError::TimedOut { host: self.service.peer.clone() }
     }
 
     /// The error for a response that is not a success.
@@ -238,11 +204,6 @@ impl Transport {
             },
             _ => AttemptError::Refused { status, message: response.message() },
         }
-    }
-
-    /// Removes secrets from a text.
-    pub(super) fn clean(&self, text: &str) -> String {
-        self.redactor.clean(text)
     }
 
     fn location(&self, headers: &HeaderMap) -> String {
