@@ -37,7 +37,7 @@ impl ClientConfig {
         Ok(Self {
             base_url: settings.base_url.clone(),
             api_key: settings.api_key.clone(),
-            tls: tls(load_roots(&settings.roots, is_plain, stores, deadline)?)?,
+            tls: tls(&settings.roots, is_plain, stores, deadline)?,
             proxy: settings.proxy.clone(),
         })
     }
@@ -53,26 +53,20 @@ impl ClientConfig {
     }
 }
 
-/// Loads the given roots. A plain HTTP connection does not need the system's roots.
-pub(super) fn load_roots(
+/// TLS with ring and the given roots. A plain HTTP connection does not need the system's.
+pub(super) fn tls(
     roots: &Roots,
     is_plain: bool,
     stores: &TrustStores,
     deadline: Deadline,
-) -> Result<Arc<RootCertStore>, TrustStoreError> {
-    match roots {
-        Roots::System { .. } if is_plain => Ok(Arc::new(RootCertStore::empty())),
-        roots => stores.load(roots, deadline),
-    }
-}
-
-/// TLS with ring and the given roots.
-pub(super) fn tls(roots: Arc<RootCertStore>) -> Result<rustls::ClientConfig, SetupError> {
+) -> Result<rustls::ClientConfig, SetupError> {
+    let roots = match roots {
+        Roots::System { .. } if is_plain => Arc::new(RootCertStore::empty()),
+        roots => stores.load(roots, deadline)?,
+    };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| SetupError::Client(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(config)
+        .map_err(|error| SetupError::Client(error.to_string()))?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }

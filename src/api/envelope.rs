@@ -42,11 +42,6 @@ impl ListKind {
             Self::Sites => SITE_LIST_KEYS,
         }
     }
-
-    /// Whether an empty array under an unknown key is an empty list. Not for sites, whose key is documented.
-    fn may_be_empty_under_any_key(self) -> bool {
-        self == Self::Records
-    }
 }
 
 impl fmt::Display for ListKind {
@@ -55,17 +50,18 @@ impl fmt::Display for ListKind {
     }
 }
 
-/// The object for which `fits` holds: `json` itself, or one in a known wrapper.
-pub(super) fn find_object<'a>(json: &'a Value, fits: &dyn Fn(&Value) -> bool) -> Option<&'a Value> {
-    find_object_within(json, fits, MAX_OBJECT_DEPTH)
+/// Reads an object: `json` itself, or one in a known wrapper.
+pub(super) fn find_object<'a, T>(json: &'a Value, read: &dyn Fn(&'a Value) -> Option<T>) -> Option<T> {
+    find_object_within(json, read, MAX_OBJECT_DEPTH)
 }
 
-fn find_object_within<'a>(json: &'a Value, fits: &dyn Fn(&Value) -> bool, depth: usize) -> Option<&'a Value> {
-    if fits(json) {
-        return Some(json);
-    }
-    let inner = OBJECT_KEYS.iter().filter_map(|key| json.get(*key));
-    inner.filter(|_| depth > 0).find_map(|value| find_object_within(value, fits, depth - 1))
+fn find_object_within<'a, T>(
+    json: &'a Value,
+    read: &dyn Fn(&'a Value) -> Option<T>,
+    depth: usize,
+) -> Option<T> {
+    let inner = || OBJECT_KEYS.iter().filter(|_| depth > 0).filter_map(|key| json.get(*key));
+    read(json).or_else(|| inner().find_map(|value| find_object_within(value, read, depth - 1)))
 }
 
 /// The list in a response, an array or `null`: bare, under a known key, or under any other key if no list is found
@@ -91,7 +87,8 @@ fn find_list_within(json: &Value, kind: ListKind, depth: usize) -> Option<&Value
 fn largest_array(map: &Map<String, Value>, kind: ListKind) -> Option<&Value> {
     let is_list = |value: &&Value| match value.as_array().map(Vec::as_slice) {
         Some([.., last]) => last.is_object(),
-        Some([]) => kind.may_be_empty_under_any_key(),
+        // Not for sites, whose key is documented.
+        Some([]) => kind == ListKind::Records,
         None => false,
     };
     map.values().filter(is_list).max_by_key(|value| value.get(1).and_then(Value::as_u64))
@@ -103,7 +100,7 @@ mod tests {
     use serde_json::json;
 
     fn find(json: &Value) -> Option<&Value> {
-        find_object(json, &|value| value.get("domain").is_some())
+        find_object(json, &|value| value.get("domain").map(|_| value))
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::Client;
 use reqwest::header::HeaderMap;
 
-use super::config::{SetupError, load_roots, tls};
+use super::config::{SetupError, tls};
 use super::connection::{connection_error, innermost_reason};
 use super::error::AttemptError;
 use crate::clock::Deadline;
@@ -65,8 +65,8 @@ pub(crate) fn anonymous_client(
     proxy: Option<&Proxy>,
     deadline: Deadline,
 ) -> Result<Client, SetupError> {
-    let roots = load_roots(roots, is_plain, &TrustStores::default(), deadline)?;
-    http_client(tls(roots)?, proxy, HeaderMap::new())
+    let tls = tls(roots, is_plain, &TrustStores::default(), deadline)?;
+    http_client(tls, proxy, HeaderMap::new())
 }
 
 /// Why a request to another server failed, without its URL and host, which may be secret.

@@ -203,7 +203,7 @@ impl Text {
 impl Download {
     /// `json` may hold secrets; in the result, only `key_pem` does.
     fn from_json(json: &Value, redactor: &Redactor) -> Option<Self> {
-        let record = find_object(json, &|value| value.get("cert_pem").is_some_and(Value::is_string))?;
+        let record = find_object(json, &|value| value.get("cert_pem")?.as_str().map(|_| value))?;
         let text = |name: &str| record.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let key_pem = text("key_pem").map(|key| Secret::new(key.to_owned()));
         let mut shown = record.clone();

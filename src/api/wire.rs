@@ -90,10 +90,16 @@ pub(crate) struct Uploaded {
 }
 
 /// An element of a list: the object alone, or with its JSON.
-pub(crate) trait Listed: Element {
+pub(crate) trait Listed: Sized {
     const KIND: ListKind;
 
+    /// Reads an element from its fields and, if all of it is kept, its JSON; both are free of secrets.
+    fn read(fields: &Fields, json: impl FnOnce() -> Option<Map<String, Value>>) -> Option<Self>;
+
     fn id(&self) -> u64;
+
+    /// The memory that it takes apart from its own size.
+    fn memory(&self) -> usize;
 }
 
 /// The fields that sites and records are read from; `null` is the same as an absent one.
@@ -114,23 +120,6 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Reads an element, whose JSON is `text`, after removing secrets.
-    fn read<T>(
-        mut self,
-        text: &str,
-        redactor: &Redactor,
-        read: impl FnOnce(&Self) -> Option<T>,
-    ) -> Result<T, Unreadable> {
-        // An array would be taken for the values of the fields.
-        if !text.starts_with('{') {
-            return Err(Unreadable::default());
-        }
-        let Self { id, domain, domains, name, kind, cert_id, cname, disabled_reason, .. } = &mut self;
-        let texts = [id, domain, domains, name, kind, cert_id, cname, disabled_reason];
-        texts.into_iter().flatten().for_each(|value| redactor.clean_json(value));
-        read(&self).ok_or_else(|| self.unreadable())
-    }
-
     fn domains(&self) -> Vec<Domain> {
         domain_texts(self.domain.as_ref().or(self.domains.as_ref()))
             .filter_map(|text| text.parse().ok())
@@ -160,77 +149,50 @@ impl Fields {
     }
 }
 
-impl<T: Listed<Fields = Fields>> Element for ApiObject<T> {
+impl<T: Listed> Element for T {
     type Fields = Fields;
 
-    fn from_fields(fields: Fields, text: &str, redactor: &Redactor) -> Result<Self, Unreadable> {
-        let known = T::from_fields(fields, text, redactor)?;
-        let mut json = serde_json::from_str(text).unwrap_or_default();
-        redactor.clean_json(&mut json);
-        let Value::Object(json) = json else { return Err(Unreadable::default()) };
-        Ok(Self { known, json })
+    fn from_fields(mut fields: Fields, text: &str, redactor: &Redactor) -> Result<Self, Unreadable> {
+        // An array would be taken for the values of the fields.
+        if !text.starts_with('{') {
+            return Err(Unreadable::default());
+        }
+        let Fields { id, domain, domains, name, kind, cert_id, cname, disabled_reason, .. } = &mut fields;
+        let texts = [id, domain, domains, name, kind, cert_id, cname, disabled_reason];
+        texts.into_iter().flatten().for_each(|value| redactor.clean_json(value));
+        let json = || {
+            let mut json = serde_json::from_str(text).ok()?;
+            redactor.clean_json(&mut json);
+            if let Value::Object(json) = json { Some(json) } else { None }
+        };
+        T::read(&fields, json).ok_or_else(|| fields.unreadable())
     }
 
     fn heap_bytes(&self) -> usize {
-        self.known.heap_bytes() + object_bytes(&self.json)
+        self.memory()
     }
 }
 
-impl<T: Listed<Fields = Fields>> Listed for ApiObject<T> {
+impl<T: Listed> Listed for ApiObject<T> {
     const KIND: ListKind = T::KIND;
+
+    fn read(fields: &Fields, json: impl FnOnce() -> Option<Map<String, Value>>) -> Option<Self> {
+        Some(Self { known: T::read(fields, || None)?, json: json()? })
+    }
 
     fn id(&self) -> u64 {
         self.known.id()
     }
-}
 
-impl Element for Record {
-    type Fields = Fields;
-
-    fn from_fields(fields: Fields, text: &str, redactor: &Redactor) -> Result<Self, Unreadable> {
-        fields.read(text, redactor, Self::read)
-    }
-
-    fn heap_bytes(&self) -> usize {
-        let kind = if let RecordType::Other(kind) = &self.kind { kind.len() + 16 } else { 0 };
-        let domains = self.domains.iter().map(Domain::heap_bytes).sum::<usize>();
-        kind + self.domains.capacity() * size_of::<Domain>()
-            + domains
-            + self.name.as_ref().map_or(0, Domain::heap_bytes)
+    fn memory(&self) -> usize {
+        self.known.memory() + object_bytes(&self.json)
     }
 }
 
 impl Listed for Record {
     const KIND: ListKind = ListKind::Records;
 
-    fn id(&self) -> u64 {
-        self.id
-    }
-}
-
-impl Element for Site {
-    type Fields = Fields;
-
-    fn from_fields(fields: Fields, text: &str, redactor: &Redactor) -> Result<Self, Unreadable> {
-        fields.read(text, redactor, Self::read)
-    }
-
-    fn heap_bytes(&self) -> usize {
-        let texts = [&self.unreadable_cert_id, &self.cname, &self.disabled_reason];
-        self.domain.heap_bytes() + texts.into_iter().flatten().map(|text| text.len() + 16).sum::<usize>()
-    }
-}
-
-impl Listed for Site {
-    const KIND: ListKind = ListKind::Sites;
-
-    fn id(&self) -> u64 {
-        self.id
-    }
-}
-
-impl Record {
-    fn read(fields: &Fields) -> Option<Self> {
+    fn read(fields: &Fields, _: impl FnOnce() -> Option<Map<String, Value>>) -> Option<Self> {
         let kind = match fields.kind.as_ref().and_then(Value::as_str) {
             Some(kind) if kind.trim().eq_ignore_ascii_case("lets") => RecordType::System,
             other => RecordType::Other(other.unwrap_or_default().to_owned()),
@@ -243,14 +205,21 @@ impl Record {
         Some(Self { id: id(fields.id.as_ref()?)?, name, domains, kind })
     }
 
-    /// Whether its only domain is this one, so that an upload for the domain is certain to replace it.
-    pub(crate) fn is_stored_for_only(&self, domain: &Domain) -> bool {
-        matches!(self.domains.as_slice(), [only] if only == domain)
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn memory(&self) -> usize {
+        let kind = if let RecordType::Other(kind) = &self.kind { kind.len() + 16 } else { 0 };
+        let domains = self.domains.iter().chain(&self.name).map(Domain::heap_bytes).sum::<usize>();
+        kind + self.domains.capacity() * size_of::<Domain>() + domains
     }
 }
 
-impl Site {
-    fn read(fields: &Fields) -> Option<Self> {
+impl Listed for Site {
+    const KIND: ListKind = ListKind::Sites;
+
+    fn read(fields: &Fields, _: impl FnOnce() -> Option<Map<String, Value>>) -> Option<Self> {
         let text = |value: &Option<Value>| {
             value.as_ref()?.as_str().filter(|text| !text.is_empty()).map(Box::<str>::from)
         };
@@ -269,6 +238,24 @@ impl Site {
         })
     }
 
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn memory(&self) -> usize {
+        let texts = [&self.unreadable_cert_id, &self.cname, &self.disabled_reason];
+        self.domain.heap_bytes() + texts.into_iter().flatten().map(|text| text.len() + 16).sum::<usize>()
+    }
+}
+
+impl Record {
+    /// Whether its only domain is this one, so that an upload for the domain is certain to replace it.
+    pub(crate) fn is_stored_for_only(&self, domain: &Domain) -> bool {
+        matches!(self.domains.as_slice(), [only] if only == domain)
+    }
+}
+
+impl Site {
     /// Whether it is known to be bound to no record.
     pub(crate) fn is_unbound(&self) -> bool {
         self.cert_id.is_none() && self.unreadable_cert_id.is_none()
@@ -283,12 +270,10 @@ impl Site {
 impl ApiObject<Site> {
     /// The response of `GET /api/sites/{id}`: bare or in a wrapper.
     pub(super) fn of_site(json: &Value) -> Option<Self> {
-        let read = |value: &Value| {
-            let fields = Fields::deserialize(value.as_object()?).ok()?;
-            Site::read(&fields)
-        };
-        let json = find_object(json, &|value| read(value).is_some())?;
-        Some(Self { known: read(json)?, json: json.as_object()?.clone() })
+        find_object(json, &|value| {
+            let json = value.as_object()?;
+            Self::read(&Fields::deserialize(json).ok()?, || Some(json.clone()))
+        })
     }
 }
 
@@ -373,7 +358,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read<T: Listed<Fields = Fields>>(json: &Value) -> T {
+    fn read<T: Listed>(json: &Value) -> T {
         T::from_fields(Fields::deserialize(json).unwrap(), "{", &Redactor::default()).unwrap()
     }
 
