@@ -181,8 +181,13 @@ impl Client {
     }
 
     /// Receives and reads the body of a response.
-    async fn receive<T: Element>(&self, request: &Request, mut body: reqwest::Response) -> Result<Response<T>, AttemptError> {
-        let mut response = Response::new(body.status().as_u16(), Arc::clone(&self.redactor), request.is_quoted);
+    async fn receive<T: Element>(
+        &self,
+        request: &Request,
+        mut body: reqwest::Response,
+    ) -> Result<Response<T>, AttemptError> {
+        let mut response =
+            Response::new(body.status().as_u16(), Arc::clone(&self.redactor), request.is_quoted);
         let failed = |error| connection_error(error, &self.service.peer);
         while let Some(chunk) = body.chunk().await.map_err(failed)? {
             if response.push(&chunk).is_break() {

@@ -16,9 +16,21 @@ pub(super) fn check(
     context: &CheckContext<'_>,
     is_explained: bool,
 ) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = expired_issuers(file, chain, context).collect();
-    findings.extend(missing_issuer(file, chain));
-    findings.extend(faulty_issuers(file, chain));
+    let mut findings = Vec::from_iter(missing_issuer(file, chain));
+    for issuer in &chain.issuers {
+        let issuer_name = format!("{file}: the intermediate {}", issuer.label());
+        let mut warn = |found: String, hint: &'static str| {
+            findings.push(Finding::warn(Check::Chain, format!("{issuer_name} {found}")).hint(hint));
+        };
+        if context.at > issuer.not_after {
+            let found = format!("expired at {}", text::rfc3339(issuer.not_after));
+            warn(found, "renew the certificate to get a current chain; clients may reject this one");
+        }
+        if let Some(fault) = issuer.fault {
+            let found = format!("{fault}; TLS clients reject it");
+            warn(found, "renew the certificate to get a chain that they accept");
+        }
+    }
     let is_explained = is_explained || !findings.is_empty();
     let rule = context.path.filter(|rule| rule.no_path == Status::Fail || !is_explained);
     match rule.map(|rule| (path::validate(chain, rule.anchors, context.at), rule.no_path)) {
@@ -43,24 +55,6 @@ fn no_path(file: &str, error: &webpki::Error, status: Status) -> Finding {
     let no_anchor = "name the root of a private CA with --trust-anchors FILE, or pass --trust-anchors off";
     let detail = format!("{file} has no path to a root of the system's trust store: {reason}");
     Finding::warn(Check::Chain, detail).hint(path::hint(error, no_anchor))
-}
-
-fn expired_issuers(file: &str, chain: &Chain, context: &CheckContext<'_>) -> impl Iterator<Item = Finding> {
-    chain.issuers.iter().filter(|issuer| context.at > issuer.not_after).map(move |issuer| {
-        let (label, expiry) = (issuer.label(), text::rfc3339(issuer.not_after));
-        Finding::warn(Check::Chain, format!("{file}: the intermediate {label} expired at {expiry}"))
-            .hint("renew the certificate to get a current chain; clients may reject this one")
-    })
-}
-
-fn faulty_issuers(file: &str, chain: &Chain) -> impl Iterator<Item = Finding> {
-    chain.issuers.iter().filter_map(move |issuer| {
-        let detail =
-            format!("{file}: the intermediate {} {}; TLS clients reject it", issuer.label(), issuer.fault?);
-        Some(
-            Finding::warn(Check::Chain, detail).hint("renew the certificate to get a chain that they accept"),
-        )
-    })
 }
 
 fn missing_issuer(file: &str, chain: &Chain) -> Option<Finding> {

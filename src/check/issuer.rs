@@ -29,15 +29,14 @@ pub(super) fn check(file: &str, chain: &Chain, context: &CheckContext<'_>) -> Fi
         return Finding::ok(Check::Issuer, chain.leaf.issuer.short.clone());
     };
     let detail = format!("{file} {reason}; browsers do not trust it");
-    match context.untrusted {
-        Status::Fail if chain.leaf.is_self_issued() => Finding::fail(Check::Issuer, detail)
-            .hint(Hint::Override { instead: "have a CA issue it", flags: &[ALLOW_UNTRUSTED] }),
-        Status::Fail => Finding::fail(Check::Issuer, detail).hint(Hint::Override {
-            instead: "issue it in the CA's production environment",
-            flags: &[ALLOW_UNTRUSTED],
-        }),
-        status => Finding::new(Check::Issuer, status, detail),
+    let finding = Finding::new(Check::Issuer, context.untrusted, detail);
+    if context.untrusted != Status::Fail {
+        return finding;
     }
+    let is_self_issued = chain.leaf.is_self_issued();
+    let instead =
+        if is_self_issued { "have a CA issue it" } else { "issue it in the CA's production environment" };
+    finding.hint(Hint::Override { instead, flags: &[ALLOW_UNTRUSTED] })
 }
 
 /// Why browsers do not trust the issuer; continues a sentence whose subject is the file.

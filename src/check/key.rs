@@ -36,12 +36,11 @@ pub(super) fn check(file: &str, chain: &Chain, bundle: &Bundle) -> Vec<Finding> 
 /// Warns about keys that the service accepts but browsers refuse.
 fn weaknesses(file: &str, leaf: &Certificate, leaf_type: &KeyType) -> Vec<Finding> {
     let mut findings = Vec::new();
-    match leaf_type {
-        KeyType::Rsa { bits } if *bits < MIN_RSA_BITS => {
-            let detail = format!("{file} has an RSA key of {bits} bits; browsers require {MIN_RSA_BITS}");
-            findings.push(Finding::warn(Check::Key, detail).hint("renew it with a longer key"));
-        }
-        _ => {}
+    if let KeyType::Rsa { bits } = leaf_type
+        && *bits < MIN_RSA_BITS
+    {
+        let detail = format!("{file} has an RSA key of {bits} bits; browsers require {MIN_RSA_BITS}");
+        findings.push(Finding::warn(Check::Key, detail).hint("renew it with a longer key"));
     }
     if leaf.has_pss_key {
         let detail =

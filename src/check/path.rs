@@ -8,12 +8,11 @@ use time::OffsetDateTime;
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, Error, KeyUsage};
 
 use crate::bundle::Chain;
-use crate::cert::Certificate;
 
 /// Validates that the leaf, used by a TLS server, has a path to an anchor. The error says why it has none.
 pub(super) fn validate(chain: &Chain, anchors: &RootCertStore, at: OffsetDateTime) -> Result<(), Error> {
-    let leaf = der(&chain.leaf);
-    let issuers: Vec<CertificateDer<'_>> = chain.issuers.iter().map(der).collect();
+    let leaf = chain.leaf.der().into();
+    let issuers: Vec<CertificateDer<'_>> = chain.issuers.iter().map(|issuer| issuer.der().into()).collect();
     let seconds = u64::try_from(at.unix_timestamp()).unwrap_or(0);
     let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
     EndEntityCert::try_from(&leaf).and_then(|leaf| {
@@ -32,10 +31,6 @@ pub(super) fn hint(error: &Error, no_anchor: &'static str) -> &'static str {
         Error::InvalidSignatureForPublicKey => "pass the chain of this renewal",
         _ => "have the CA issue it again, with a chain that TLS clients accept",
     }
-}
-
-fn der(certificate: &Certificate) -> CertificateDer<'_> {
-    CertificateDer::from(certificate.der())
 }
 
 /// Describes why a path does not validate.

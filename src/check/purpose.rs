@@ -2,28 +2,14 @@
 
 use super::finding::{Check, Finding, Status};
 use crate::bundle::Chain;
-use crate::cert::Certificate;
 use crate::text::list;
 
 pub(super) fn check(file: &str, chain: &Chain) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = problems(&chain.leaf)
-        .into_iter()
-        .map(|(status, found, hint)| finding(status, format!("{file} has {found}"), hint))
-        .collect();
-    findings.extend(broken_signatures(file, chain));
-    if findings.is_empty() {
-        findings.push(Finding::ok(Check::Purpose, "may authenticate a TLS server"));
-    }
-    findings
-}
-
-fn finding(status: Status, detail: String, hint: &'static str) -> Finding {
-    Finding::new(Check::Purpose, status, detail).hint(hint)
-}
-
-/// The problems of the leaf: the status, the rest of a sentence that begins with its file and "has", and a hint.
-fn problems(leaf: &Certificate) -> Vec<(Status, String, &'static str)> {
-    let (usage, mut problems) = (&leaf.usage, Vec::new());
+    let (leaf, usage) = (&chain.leaf, &chain.leaf.usage);
+    let mut findings = Vec::new();
+    let mut add = |status, found: String, hint: &'static str| {
+        findings.push(Finding::new(Check::Purpose, status, format!("{file} has {found}")).hint(hint));
+    };
     if let Some(extended) = usage.extended_key_usage.as_ref().filter(|extended| !extended.server_auth) {
         let found = match extended.purposes.as_slice() {
             [] => "an empty extended key usage".into(),
@@ -32,38 +18,42 @@ fn problems(leaf: &Certificate) -> Vec<(Status, String, &'static str)> {
         let (status, clients) =
             if extended.any { (Status::Warn, "some TLS clients") } else { (Status::Fail, "TLS clients") };
         let hint = "issue it as a server certificate, with the extended key usage serverAuth";
-        problems.push((status, format!("{found}, without serverAuth; {clients} reject it"), hint));
+        add(status, format!("{found}, without serverAuth; {clients} reject it"), hint);
     }
     if leaf.is_ca {
         let hint =
             "pass the server's own certificate; if this is it, issue it again with basicConstraints CA:FALSE";
-        problems.push((Status::Fail, "a CA certificate (CA:TRUE) instead of a server's".into(), hint));
+        add(Status::Fail, "a CA certificate (CA:TRUE) instead of a server's".into(), hint);
     }
     if let Some((status, found)) = usage.key_usage.as_deref().and_then(key_usage) {
         let hint = "issue it as a server certificate, with the key usage digitalSignature";
-        problems.push((status, found, hint));
+        add(status, found, hint);
     }
     if usage.is_precertificate {
         let found = "a precertificate (CT poison, 1.3.6.1.4.1.11129.2.4.3) instead of the final certificate";
         let hint = "pass the final certificate, which the CA issues after it";
-        problems.push((Status::Fail, found.into(), hint));
+        add(Status::Fail, found.into(), hint);
     }
     if !usage.unknown_critical.is_empty() {
         let names = list(&usage.unknown_critical);
         let found = format!("critical extensions unknown to TLS clients, which reject it: {names}");
-        problems.push((Status::Fail, found, "issue it without them, or without marking them as critical"));
+        add(Status::Fail, found, "issue it without them, or without marking them as critical");
     }
     if !usage.wrongly_critical.is_empty() {
         let names = list(&usage.wrongly_critical);
         let found =
             format!("extensions that should not be marked as critical: {names}; many TLS clients reject it");
-        problems.push((Status::Warn, found, "issue it without marking them as critical"));
+        add(Status::Warn, found, "issue it without marking them as critical");
     }
-    problems.extend(usage.unreadable.iter().map(|extension| {
+    for extension in &usage.unreadable {
         let found = format!("a malformed {extension} extension; TLS clients reject it");
-        (Status::Fail, found, "have the CA issue it again; RFC 5280 forbids this encoding")
-    }));
-    problems
+        add(Status::Fail, found, "have the CA issue it again; RFC 5280 forbids this encoding");
+    }
+    findings.extend(broken_signatures(file, chain));
+    if findings.is_empty() {
+        findings.push(Finding::ok(Check::Purpose, "may authenticate a TLS server"));
+    }
+    findings
 }
 
 /// Accepts digitalSignature or keyEncipherment, fails usages that only sign certificates or CRLs, and warns of others,
@@ -76,13 +66,12 @@ fn key_usage(names: &[&str]) -> Option<(Status, String)> {
     let signs_only = !names.is_empty() && names.iter().all(|name| ["keyCertSign", "cRLSign"].contains(name));
     let found =
         if names.is_empty() { "an empty key usage".into() } else { format!("the key usage {}", list(names)) };
-    Some(if signs_only {
-        let why = "which permits only signing certificates or CRLs; TLS clients reject it";
-        (Status::Fail, format!("{found}, {why}"))
+    let (status, why) = if signs_only {
+        (Status::Fail, "which permits only signing certificates or CRLs; TLS clients reject it")
     } else {
-        let why = "without digitalSignature or keyEncipherment; many TLS clients reject it";
-        (Status::Warn, format!("{found}, {why}"))
-    })
+        (Status::Warn, "without digitalSignature or keyEncipherment; many TLS clients reject it")
+    };
+    Some((status, format!("{found}, {why}")))
 }
 
 /// Roots are left out: a root is trusted for its key, whatever its signature.
@@ -94,6 +83,6 @@ fn broken_signatures(file: &str, chain: &Chain) -> impl Iterator<Item = Finding>
     });
     leaf.into_iter().chain(issuers).map(|detail| {
         let detail = format!("{detail}; TLS clients require SHA-256 or better");
-        finding(Status::Warn, detail, "renew it from a CA that signs with SHA-256")
+        Finding::warn(Check::Purpose, detail).hint("renew it from a CA that signs with SHA-256")
     })
 }

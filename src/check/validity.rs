@@ -21,11 +21,9 @@ pub(super) fn check(file: &str, leaf: &Certificate, at: OffsetDateTime) -> Findi
     let left = leaf.not_after - at;
     let detail = format!("valid until {not_after}, for {}", humanize(left));
     if left < (leaf.not_after - leaf.not_before) / 10 {
-        return Finding::warn(
-            Check::Validity,
-            format!("{file} is in the last tenth of its lifetime: {detail}"),
-        )
-        .hint("find out why the ACME client has not renewed it");
+        let detail = format!("{file} is in the last tenth of its lifetime: {detail}");
+        return Finding::warn(Check::Validity, detail)
+            .hint("find out why the ACME client has not renewed it");
     }
     Finding::ok(Check::Validity, detail)
 }
