@@ -52,31 +52,8 @@ pub struct PrivateKey {
     /// ring needs the public key in an EC key, Go the curve; both and OpenSSL need version 1 of PKCS#8; RFC 5915 fixes
     /// the length of the scalar.
     der: Zeroizing<Vec<u8>>,
-    /// How `der` differs from what was read; empty if it does not.
-    pub repairs: Vec<Repair>,
-}
-
-/// A difference between the encoding of a key that was read and the one that is sent. Not an error, but displayed like one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Repair {
-    #[error("wrote the private number in {wanted} bytes instead of {found}, as RFC 5915 requires")]
-    ScalarLength { found: usize, wanted: usize },
-    #[error("added the public key")]
-    NoPublicKey,
-    #[error("wrote the public key uncompressed")]
-    CompressedPublicKey,
-    /// The curve was not named where readers look for it.
-    #[error("added the name of the curve")]
-    NoCurve,
-    /// PKCS#8 had parameters where the algorithm takes none, or none where it takes `NULL`.
-    #[error("corrected the parameters of the algorithm")]
-    AlgorithmParameters,
-    /// With or without a public key (RFC 5958).
-    #[error("converted it from version 2 of PKCS#8 to version 1")]
-    Version2,
-    /// An exponent or the coefficient was larger than its modulus.
-    #[error("reduced the RSA exponents")]
-    Unreduced,
+    /// How `der` differs from what was read, for messages; empty if it does not.
+    pub repairs: Vec<String>,
 }
 
 /// Why a private key cannot be used.
@@ -140,6 +117,8 @@ const MALFORMED_RSA: KeyError = KeyError::Malformed("RSA");
 const INCONSISTENT_RSA: KeyError =
     KeyError::Inconsistent("its primes and exponents do not match its modulus");
 const PUBLIC_KEY_MISMATCH: KeyError = KeyError::Inconsistent("its private and public parts do not match");
+
+const CURVE_ADDED: &str = "added the name of the curve";
 
 impl PublicKey {
     /// The public key of a certificate.
@@ -297,10 +276,11 @@ fn pkcs8(der: &[u8]) -> Result<PrivateKey, KeyError> {
         _ => curve.map_or_else(Vec::new, |curve| write(OID, &[curve.oid]).to_vec()),
     };
     if parameters != strict {
-        key.repairs.push(if algorithm == EC { Repair::NoCurve } else { Repair::AlgorithmParameters });
+        let corrected = "corrected the parameters of the algorithm";
+        key.repairs.push(if algorithm == EC { CURVE_ADDED } else { corrected }.into());
     }
     if version != [0] || stored.is_some() {
-        key.repairs.push(Repair::Version2);
+        key.repairs.push("converted it from version 2 of PKCS#8 to version 1".into());
     }
     let algorithm = write(SEQUENCE, &[write(OID, &[algorithm]).as_slice(), &strict]);
     let key_field = write(OCTET_STRING, &[&key.der]);
@@ -352,12 +332,16 @@ fn ec(der: &[u8], parameters: Option<&[u8]>) -> Result<PrivateKey, KeyError> {
     if stored.is_some_and(|bits| !public_key.is_encoded_by(bits)) {
         return Err(PUBLIC_KEY_MISMATCH);
     }
-    let scalar_length = Repair::ScalarLength { found: scalar.len(), wanted: curve.length };
-    let public_part = if stored.is_some() { Repair::CompressedPublicKey } else { Repair::NoPublicKey };
+    let (found, wanted) = (scalar.len(), curve.length);
+    let full_length =
+        || format!("wrote the private number in {wanted} bytes instead of {found}, as RFC 5915 requires");
+    let public_part =
+        if stored.is_some() { "wrote the public key uncompressed" } else { "added the public key" };
     let repairs = [
-        (scalar.len() != curve.length).then_some(scalar_length),
-        (stored != Some(&point)).then_some(public_part),
-        (parameters.is_none() && inner.is_none()).then_some(Repair::NoCurve),
+        (found != wanted).then(full_length),
+        (stored != Some(&point)).then(|| public_part.into()),
+        // Readers look for it in the parameters of PKCS#8.
+        (parameters.is_none() && inner.is_none()).then(|| CURVE_ADDED.into()),
     ];
     let is_named = parameters.is_none() || outer.is_some() && inner.is_some();
     let named = is_named.then(|| write(CONTEXT_0, &[write(OID, &[curve.oid])]));
@@ -423,7 +407,7 @@ fn rsa(der: &[u8]) -> Result<PrivateKey, KeyError> {
     let public_key = PublicKey::new(key_type, &write(SEQUENCE, &[integer(n), integer(e)]));
     let numbers = [&[0], n, e].into_iter().chain(secrets.iter().map(|number| number.as_slice()));
     let strict = write(SEQUENCE, &numbers.map(integer).collect::<Vec<_>>());
-    let repairs = if *strict == der { Vec::new() } else { vec![Repair::Unreduced] };
+    let repairs = if *strict == der { Vec::new() } else { vec!["reduced the RSA exponents".into()] };
     Ok(PrivateKey { public_key, secrets, format: KeyFormat::Pkcs1, der: strict, repairs })
 }
 

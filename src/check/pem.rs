@@ -26,10 +26,7 @@ pub(super) fn check(bundle: &Bundle) -> Vec<Finding> {
     if let (Some(key), Some(file)) = (&bundle.key, bundle.files.key.as_deref().map(text::path)) {
         match key {
             Ok(key) if key.repairs.is_empty() => {}
-            Ok(key) => {
-                let repairs: Vec<String> = key.repairs.iter().map(ToString::to_string).collect();
-                findings.push(warn(&file, &text::list(&repairs)));
-            }
+            Ok(key) => findings.push(warn(&file, &text::list(&key.repairs))),
             Err(defect) => findings.push(fail(&file, &defect.found, defect.hint)),
         }
     }
