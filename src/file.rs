@@ -56,15 +56,6 @@ pub(crate) fn default_deadline() -> Deadline {
     Deadline::after(READ_TIMEOUT)
 }
 
-/// Reads a file that may hold a secret. The contents are wiped on drop.
-pub(crate) fn read_secret(
-    path: &Path,
-    max_bytes: u64,
-    deadline: Deadline,
-) -> Result<Zeroizing<Vec<u8>>, ReadError> {
-    read(path, max_bytes, deadline).map(Zeroizing::new)
-}
-
 /// Reads a whole file of at most `max_bytes`. Pipes and other special files have a time limit: a pipe without a writer
 /// would block the run forever.
 pub(crate) fn read(path: &Path, max_bytes: u64, deadline: Deadline) -> Result<Vec<u8>, ReadError> {

@@ -72,10 +72,10 @@ impl Client {
     }
 
     /// Sends a request, with retries, and reads the response.
-    pub(super) async fn call<T>(
+    pub(super) async fn call<E: Element, T>(
         &self,
         request: &Request,
-        read: impl Fn(Response) -> Result<T, AttemptError>,
+        read: impl Fn(Response<E>) -> Result<T, AttemptError>,
     ) -> Result<T, RequestError> {
         let (value, _) = self.retry(request, async || self.attempt(request, &read).await).await?;
         Ok(value)

@@ -89,10 +89,9 @@ impl Client {
     /// Lists sites or records. Every account has both lists, so a server without them is not the service.
     async fn list<T: Listed>(&self, path: &'static str) -> Result<List<T>, RequestError> {
         let request = Request::new(Method::GET, path);
-        let list = self.retry(&request, async || self.attempt(&request, Response::<T>::list).await).await;
         let base_url = &self.service.config.base_url;
-        list.map(|(list, _)| list)
-            .map_err(|failed| RequestError { error: failed.error.of_list(base_url, path), ..failed })
+        let list = self.call(&request, Response::<T>::list).await;
+        list.map_err(|failed| RequestError { error: failed.error.of_list(base_url, path), ..failed })
     }
 
     /// `GET /api/sites/{id}` (section 4.5). A response with another site is invalid.

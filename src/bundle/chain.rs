@@ -26,7 +26,11 @@ impl Chain {
         let (mut pool, mut repairs) = certificates(blocks, file)?;
         let leaf_at = find_leaf(&pool, key)?;
         let leaf = pool.remove(leaf_at);
-        let (mut issuers, in_order) = issuers(&leaf, &mut pool);
+        let (mut issuers, mut in_order) = (Vec::new(), true);
+        while let Some(next) = find_issuer(issuers.last().unwrap_or(&leaf), &pool) {
+            in_order &= next == 0;
+            issuers.push(pool.remove(next));
+        }
         // Cross-signed CAs are alternative paths, for clients with other roots.
         let is_alternative = |candidate: &Certificate, issuers: &[Certificate]| {
             std::iter::once(&leaf).chain(issuers).any(|certificate| certificate.issuer == candidate.subject)
@@ -56,16 +60,6 @@ impl Chain {
     pub fn length(&self) -> usize {
         self.issuers.len() + 1
     }
-}
-
-/// Takes the path of issuers from `pool`, and returns whether they were in order there.
-fn issuers(leaf: &Certificate, pool: &mut Vec<Certificate>) -> (Vec<Certificate>, bool) {
-    let (mut issuers, mut in_order) = (Vec::new(), true);
-    while let Some(next) = find_issuer(issuers.last().unwrap_or(leaf), pool) {
-        in_order &= next == 0;
-        issuers.push(pool.remove(next));
-    }
-    (issuers, in_order)
 }
 
 /// The certificates of a file without duplicates, and the repairs made.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use zeroize::Zeroizing;
 
 use super::files::{Files, MAX_BYTES};
 use super::parse::Bundle;
@@ -38,7 +39,7 @@ pub(crate) enum LeafPeek {
 
 /// Reads the files once, within the deadline.
 pub(crate) fn load(files: &Files, deadline: Deadline) -> Result<Bundle, ReadError> {
-    let read = |path: &Path| file::read_secret(path, MAX_BYTES, deadline);
+    let read = |path: &Path| file::read(path, MAX_BYTES, deadline).map(Zeroizing::new);
     let cert = read(&files.cert)?;
     let issuers = match files.issuers.as_deref().map(read).transpose() {
         Err(error) if error.is_missing() => None,
@@ -88,7 +89,7 @@ pub(crate) fn load_chain(files: &Files) -> Result<Bundle, ReadError> {
 
 /// Compares the leaf on disk with the known fingerprint. The key is not read.
 pub(crate) fn peek_leaf(files: &Files, known: Option<&str>) -> Result<LeafPeek, ReadError> {
-    let bytes = file::read_secret(&files.cert, MAX_BYTES, file::default_deadline())?;
+    let bytes = Zeroizing::new(file::read(&files.cert, MAX_BYTES, file::default_deadline())?);
     // Nearly always the file begins with the known leaf, and the rest need not be parsed.
     if known.is_some() && first_certificate(&bytes).map(|der| cert::fingerprint(&der)).as_deref() == known {
         return Ok(LeafPeek::Known);
