@@ -364,13 +364,11 @@ fn public_point(curve: &Curve, scalar: &[u8], stored: Option<&[u8]>) -> Option<B
         KeyType::P384 => Some(&ECDSA_P384_SHA384_ASN1_SIGNING),
         _ => None,
     };
-    let confirms = |algorithm, point| {
-        EcdsaKeyPair::from_private_key_and_public_key(algorithm, scalar, point, &SystemRandom::new()).is_ok()
-    };
-    if let (Some(algorithm), Some(point)) = (algorithm, stored)
-        && confirms(algorithm, point)
-    {
-        return Some(point.into());
+    if let (Some(algorithm), Some(point)) = (algorithm, stored) {
+        let random = SystemRandom::new();
+        if EcdsaKeyPair::from_private_key_and_public_key(algorithm, scalar, point, &random).is_ok() {
+            return Some(point.into());
+        }
     }
     Some(match curve.key_type {
         KeyType::P256 => p256::SecretKey::from_slice(scalar).ok()?.public_key().to_sec1_bytes(),

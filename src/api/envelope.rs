@@ -8,12 +8,6 @@ use serde_json::{Map, Value};
 /// Keys under which a single object may be.
 const OBJECT_KEYS: [&str; 7] = ["site", "cert", "certificate", "data", "result", "item", "record"];
 
-/// Keys under which a list of records may be.
-const RECORD_LIST_KEYS: &[&str] = &["certs", "certificates", "list", "items", "results", "data"];
-
-/// Keys under which a list of sites may be; the first is documented.
-const SITE_LIST_KEYS: &[&str] = &["sites", "list", "items", "results", "data"];
-
 /// Maximum number of wrappers around an object.
 const MAX_OBJECT_DEPTH: usize = 3;
 
@@ -22,31 +16,24 @@ const MAX_LIST_DEPTH: usize = 4;
 
 /// The kind of elements in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ListKind {
-    Records,
-    Sites,
+pub(crate) struct ListKind {
+    /// The name of an element in messages.
+    pub(super) noun: &'static str,
+    /// Keys under which such a list may be.
+    keys: &'static [&'static str],
 }
 
 impl ListKind {
-    /// The name of an element in messages.
-    pub(super) fn noun(self) -> &'static str {
-        match self {
-            Self::Records => "certificate",
-            Self::Sites => "site",
-        }
-    }
-
-    fn keys(self) -> &'static [&'static str] {
-        match self {
-            Self::Records => RECORD_LIST_KEYS,
-            Self::Sites => SITE_LIST_KEYS,
-        }
-    }
+    pub(super) const RECORDS: Self =
+        Self { noun: "certificate", keys: &["certs", "certificates", "list", "items", "results", "data"] };
+    /// Only the first key is documented.
+    pub(super) const SITES: Self =
+        Self { noun: "site", keys: &["sites", "list", "items", "results", "data"] };
 }
 
 impl fmt::Display for ListKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}s", self.noun())
+        write!(f, "{}s", self.noun)
     }
 }
 
@@ -76,7 +63,7 @@ fn find_list_within(json: &Value, kind: ListKind, depth: usize) -> Option<&Value
         Value::Object(map) => map,
         _ => return None,
     };
-    let known = || kind.keys().iter().filter_map(|key| map.get(*key));
+    let known = || kind.keys.iter().filter_map(|key| map.get(*key));
     let direct = known().find(|value| value.is_array()).or_else(|| known().find(|value| value.is_null()));
     let objects = map.values().filter(|value| value.is_object() && depth > 0);
     let nested = || objects.into_iter().find_map(|value| find_list_within(value, kind, depth - 1));
@@ -88,7 +75,7 @@ fn largest_array(map: &Map<String, Value>, kind: ListKind) -> Option<&Value> {
     let is_list = |value: &&Value| match value.as_array().map(Vec::as_slice) {
         Some([.., last]) => last.is_object(),
         // Not for sites, whose key is documented.
-        Some([]) => kind == ListKind::Records,
+        Some([]) => kind == ListKind::RECORDS,
         None => false,
     };
     map.values().filter(is_list).max_by_key(|value| value.get(1).and_then(Value::as_u64))
@@ -132,13 +119,13 @@ mod tests {
             json!({"ok": true, "found": [record], "codes": [1, 2]}),
             json!({"data": null, "certs": [record]}),
         ] {
-            assert_eq!(find_list(&json, ListKind::Records), Some(&json!([record])), "{json}");
+            assert_eq!(find_list(&json, ListKind::RECORDS), Some(&json!([record])), "{json}");
         }
     }
 
     #[test]
     fn empty_lists_have_several_forms() {
-        let (sites, records) = (ListKind::Sites, ListKind::Records);
+        let (sites, records) = (ListKind::SITES, ListKind::RECORDS);
         for (json, kind, list) in [
             (json!([]), sites, Some(json!([]))),
             (json!(null), sites, Some(json!(null))),

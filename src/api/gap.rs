@@ -41,11 +41,11 @@ impl Gap {
         let truncated = total.filter(|total| *total > listed as u64);
         let messages = [
             truncated.map(|total| {
-                let total = count(usize::try_from(total).unwrap_or(usize::MAX), kind.noun());
+                let total = count(usize::try_from(total).unwrap_or(usize::MAX), kind.noun);
                 format!("the service lists only {listed} of {total}")
             }),
             (truncated.is_none() && has_more).then(|| {
-                format!("the service lists {} and refers to another page", count(listed, kind.noun()))
+                format!("the service lists {} and refers to another page", count(listed, kind.noun))
             }),
             // Some services write an empty list as `null`.
             (is_null && total != Some(0)).then(|| format!("the service sent null as its list of {kind}")),

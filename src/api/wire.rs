@@ -190,7 +190,7 @@ impl<T: Listed> Listed for ApiObject<T> {
 }
 
 impl Listed for Record {
-    const KIND: ListKind = ListKind::Records;
+    const KIND: ListKind = ListKind::RECORDS;
 
     fn read(fields: &Fields, _: impl FnOnce() -> Option<Map<String, Value>>) -> Option<Self> {
         let kind = match fields.kind.as_ref().and_then(Value::as_str) {
@@ -217,7 +217,7 @@ impl Listed for Record {
 }
 
 impl Listed for Site {
-    const KIND: ListKind = ListKind::Sites;
+    const KIND: ListKind = ListKind::SITES;
 
     fn read(fields: &Fields, _: impl FnOnce() -> Option<Map<String, Value>>) -> Option<Self> {
         let text = |value: &Option<Value>| {
