@@ -3,8 +3,6 @@
 //! Lenient where nothing is ambiguous: line endings, a byte order mark, text between blocks, older labels. Defective
 //! blocks are returned as such; `bundle` decides what they mean. The only module that uses rustls-pemfile.
 
-use std::borrow::Cow;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustls_pemfile::Item;
@@ -99,30 +97,21 @@ pub fn parse(bytes: &[u8]) -> Document {
 pub fn encode(label: &str, der: &[u8]) -> Secret {
     const COLUMNS: usize = 64;
     let body = Zeroizing::new(STANDARD.encode(der));
-    // Allocated once at full size: growing would leave copies behind that are not zeroized.
-    let mut text = String::with_capacity(body.len() + body.len() / COLUMNS + 2 * label.len() + 40);
-    text.extend(["-----BEGIN ", label, "-----\n"]);
-    let mut rest = body.as_str();
-    while !rest.is_empty() {
-        let (line, more) = rest.split_at(rest.len().min(COLUMNS));
-        text.extend([line, "\n"]);
-        rest = more;
-    }
-    text.extend(["-----END ", label, "-----\n"]);
-    Secret::new(text)
+    let lines = body.as_bytes().chunks(COLUMNS).map(|line| str::from_utf8(line).unwrap_or_default());
+    Secret::new(write(label, lines))
 }
 
 /// Describes a file without any PEM block.
-pub fn describe(bytes: &[u8]) -> Cow<'static, str> {
+pub fn describe(bytes: &[u8]) -> &'static str {
     match bytes {
-        [] => "it is empty".into(),
+        [] => "it is empty",
         // A SEQUENCE whose length takes several bytes, or is that of the whole file, as in short keys.
         [0x30, length, rest @ ..] if (0x80..=0x84).contains(length) || usize::from(*length) == rest.len() => {
-            "it looks like DER or PKCS#12, not PEM".into()
+            "it looks like DER or PKCS#12, not PEM"
         }
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is UTF-16 text, and PEM is ASCII".into(),
-        _ if bytes.starts_with(b"ssh-") => "it is an SSH key, not PEM".into(),
-        _ => "it contains no PEM block".into(),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is UTF-16 text, and PEM is ASCII",
+        _ if bytes.starts_with(b"ssh-") => "it is an SSH key, not PEM",
+        _ => "it contains no PEM block",
     }
 }
 
@@ -174,7 +163,7 @@ impl Document {
         for (found, replacement, name) in REPLACEMENTS {
             let count = text.matches(found).count();
             if count > 0 {
-                // Allocated once at full size, as in `encode`.
+                // Allocated once at full size, as in `write`.
                 let size = text.len() + count * replacement.len();
                 let mut replaced = Zeroizing::new(String::with_capacity(size));
                 for (index, part) in text.split(found).enumerate() {
@@ -228,7 +217,9 @@ fn decode(label: &str, body: &[&str]) -> Block {
     if label == "ENCRYPTED PRIVATE KEY" || body.iter().any(is_encrypted) {
         return Block::EncryptedKey;
     }
-    let text = canonical(standard_label(label), body);
+    // Headers have a colon. RFC 1421 allows them, and RFC 7468 does not.
+    let lines = body.iter().copied().filter(|line| !line.contains(':'));
+    let text = Zeroizing::new(write(standard_label(label), lines));
     let key = |format, der: &[u8]| Block::Key(format, Zeroizing::new(der.to_vec()));
     match rustls_pemfile::read_one_from_slice(text.as_bytes()) {
         Ok(Some((Item::X509Certificate(der), _))) => Block::Certificate(der.to_vec()),
@@ -240,16 +231,12 @@ fn decode(label: &str, body: &[&str]) -> Block {
     }
 }
 
-/// Writes a block without its headers: lines with a colon, which RFC 1421 allows and RFC 7468 does not.
-fn canonical(label: &str, body: &[&str]) -> Zeroizing<String> {
-    let body = body.iter().filter(|line| !line.contains(':'));
-    // Allocated once at full size, as in `encode`.
-    let size = body.clone().map(|line| line.len() + 1).sum::<usize>() + 2 * label.len() + 40;
-    let mut text = Zeroizing::new(String::with_capacity(size));
+/// Writes a block. Its text is allocated once at full size: growing would leave copies behind that are not zeroized.
+fn write<'a>(label: &str, lines: impl Iterator<Item = &'a str> + Clone) -> String {
+    let size = lines.clone().map(|line| line.len() + 1).sum::<usize>() + 2 * label.len() + 40;
+    let mut text = String::with_capacity(size);
     text.extend([BEGIN, label, "-----\n"]);
-    for line in body {
-        text.extend([line, "\n"]);
-    }
+    lines.for_each(|line| text.extend([line, "\n"]));
     text.extend([END, label, "-----\n"]);
     text
 }

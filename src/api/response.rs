@@ -143,7 +143,7 @@ impl Response {
         let is_wanted =
             |download: &Download| download.json.get("id").is_none_or(|found| wire::id(found) == Some(id));
         let download = Download::from_json(&json, &text.redactor).filter(is_wanted);
-        download.ok_or_else(|| text.invalid(Some(&json)))
+        download.ok_or_else(|| text.invalid(text.message(Some(&json))))
     }
 
     /// Accepts any body, even an empty one, unless it says that the request was not carried out.
@@ -168,7 +168,7 @@ impl Text {
     ) -> Result<T, AttemptError> {
         let mut json = self.require_ok(json)?;
         self.redactor.clean_json(&mut json);
-        parse(&json).ok_or_else(|| self.invalid(Some(&json)))
+        parse(&json).ok_or_else(|| self.invalid(self.message(Some(&json))))
     }
 
     fn require_ok(&self, json: Result<Value, JsonError>) -> Result<Value, AttemptError> {
@@ -177,8 +177,8 @@ impl Text {
                 Err(AttemptError::NotOk { message: self.message(Some(&json)) })
             }
             Ok(json) => Ok(json),
-            Err(JsonError::Syntax) => Err(self.invalid(None)),
-            Err(error) => Err(self.not_understood(self.quote(&error.to_string()))),
+            Err(JsonError::Syntax) => Err(self.invalid(self.message(None))),
+            Err(error) => Err(self.invalid(self.quote(&error.to_string()))),
         }
     }
 
@@ -191,11 +191,7 @@ impl Text {
         if self.is_quoted { self.redactor.clean(text) } else { String::new() }
     }
 
-    fn invalid(&self, json: Option<&Value>) -> AttemptError {
-        self.not_understood(self.message(json))
-    }
-
-    fn not_understood(&self, message: String) -> AttemptError {
+    fn invalid(&self, message: String) -> AttemptError {
         AttemptError::InvalidResponse { status: self.status, message, is_final: false }
     }
 }
