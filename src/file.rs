@@ -124,11 +124,7 @@ pub(crate) fn read_text_until(
 ) -> Result<Zeroizing<String>, ReadError> {
     String::from_utf8(read(path, max_bytes, deadline)?).map(Zeroizing::new).map_err(|error| {
         drop(Zeroizing::new(error.into_bytes()));
-        ReadError {
-            path: path.to_owned(),
-            reason: "it is not UTF-8 text".into(),
-            kind: io::ErrorKind::InvalidData,
-        }
+        ReadError::new(path, &io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
     })
 }
 
