@@ -27,11 +27,14 @@ impl UploadBody {
     /// Writes certificate, key and the name of the record, if there is one, as JSON.
     pub(crate) fn new(vetted: &Vetted<'_>, name: Option<&str>) -> Self {
         let (cert, key) = (vetted.chain().pem(), vetted.key().pem());
-        let fields = Fields { cert_pem: &cert, key_pem: key.expose(), name };
-        let length = fields.cert_pem.len() + fields.key_pem.len() + name.map_or(0, str::len);
-        let mut body = buffer(length, 0);
+        Self::of(&Fields { cert_pem: &cert, key_pem: key.expose(), name })
+    }
+
+    fn of(fields: &Fields<'_>) -> Self {
+        let name = fields.name.unwrap_or_default();
+        let mut body = buffer(fields.cert_pem.len() + fields.key_pem.len() + name.len(), 0);
         // Writing to memory does not fail.
-        let _ = to_writer(&mut *body, &fields);
+        let _ = to_writer(&mut *body, fields);
         Self(body)
     }
 
@@ -51,4 +54,19 @@ impl UploadBody {
 fn buffer(text: usize, json: usize) -> Zeroizing<Vec<u8>> {
     // A character takes six bytes at most.
     Zeroizing::new(Vec::with_capacity(6 * text + json + OVERHEAD))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffer_with_the_key_never_grows() {
+        for length in [0, 1000] {
+            let text = "\u{1}".repeat(length);
+            let body = UploadBody::of(&Fields { cert_pem: &text, key_pem: &text, name: Some(&text) });
+            assert_eq!(body.0.capacity(), buffer(3 * length, 0).capacity());
+            assert!(body.0.starts_with(b"{\"cert_pem\":\""), "{:?}", body.0);
+        }
+    }
 }
