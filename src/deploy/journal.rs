@@ -210,7 +210,9 @@ impl Journal {
     pub(super) fn all_deployments(&self, memory: &Memory) -> ServiceDeployments {
         let states = self.store.as_ref().map(|store| store.read_all().0).unwrap_or_default();
         let mut deployments = Deployments::default();
-        states.iter().for_each(|(name, state)| deployments.add(name, state));
+        for (name, state) in &states {
+            deployments.add(name, state);
+        }
         deployments.of_service(&memory.service)
     }
 
@@ -224,8 +226,14 @@ impl Journal {
         let service = settings.base_url.to_string();
         let is_recorded = !self.is_read_only && self.write_error.is_none();
         let Some(store) = self.store.as_ref().filter(|_| is_recorded) else { return };
-        let failed = hosts.filter_map(|host| store.claim(&service, host, &self.name).err()).next();
-        report.warnings.extend(failed.map(|error| not_recorded(&error.to_string())));
+        for host in hosts {
+            if let Err(error) = store.claim(&service, host, &self.name) {
+                let warning = not_recorded(&error.to_string());
+                if !report.warnings.contains(&warning) {
+                    report.warnings.push(warning);
+                }
+            }
+        }
     }
 
     /// Sets the leaf that is to be deployed.

@@ -75,7 +75,7 @@ impl<'l> PlanInputs<'_, 'l> {
             let is_present = served.is_none_or(|served| served.fingerprint == leaf.rank.fingerprint);
             leaf.rank.issued > own.issued || leaf.lineage != *lineage && leaf.rank > *own && is_present
         });
-        let deployed = deployed.map(|leaf| record_leaf(&leaf));
+        let deployed = deployed.map(record_leaf);
         let served = served.filter(|leaf| leaf.issued > own.issued).cloned();
         let valid = served.into_iter().chain(deployed).filter(|leaf| leaf.expires >= *now);
         valid.max_by_key(|leaf| leaf.issued)

@@ -248,7 +248,9 @@ impl LineageState {
     /// Takes the sites that a run reported. One with options given by hand leaves the others as they were.
     fn replace_sites(&mut self, mut sites: Vec<SiteState>) {
         let leaf = self.leaf.as_ref().map(|leaf| leaf.fingerprint.clone());
-        sites.iter_mut().for_each(|site| site.leaf.clone_from(&leaf));
+        for site in &mut sites {
+            site.leaf.clone_from(&leaf);
+        }
         if self.is_pending_by_hand() && self.sites_service() == self.service.as_deref() {
             let reported: HashSet<String> = sites.iter().map(|site| host(&site.domain)).collect();
             self.sites.retain(|site| !reported.contains(&host(&site.domain)));

@@ -231,7 +231,7 @@ impl Store {
     /// is lost, the intent is still there and is repeated.
     pub(crate) fn write_unsynced(&self, name: &str, state: &LineageState) -> Result<(), WriteError> {
         let (path, temporary) = (self.file(name, EXTENSION), self.file(name, "new"));
-        self.replace_unsynced(&path, temporary, serde_json::to_vec_pretty(state))
+        replace_unsynced(&path, temporary, serde_json::to_vec_pretty(state))
     }
 
     /// Replaces a file with this JSON. It is on disk when this returns.
@@ -241,24 +241,8 @@ impl Store {
         temporary: PathBuf,
         json: serde_json::Result<Vec<u8>>,
     ) -> Result<(), WriteError> {
-        self.replace_unsynced(path, temporary, json)?;
+        replace_unsynced(path, temporary, json)?;
         self.sync_to_disk().map_err(|error| WriteError::new(path, &error))
-    }
-
-    /// Replaces a file with this JSON. The contents are on disk when this returns; the directory entry may not be.
-    fn replace_unsynced(
-        &self,
-        path: &Path,
-        temporary: PathBuf,
-        json: serde_json::Result<Vec<u8>>,
-    ) -> Result<(), WriteError> {
-        let replace = |json: Vec<u8>| {
-            let mut staged = StagedFile::create(path, temporary, MODE)?;
-            staged.fill(&[&json, b"\n"])?;
-            staged.sync()?;
-            staged.replace()
-        };
-        json.map_err(io::Error::from).and_then(replace).map_err(|error| WriteError::new(path, &error))
     }
 
     /// Deletes the state file of a lineage that had none before this run.
@@ -289,6 +273,16 @@ impl Store {
         let path = self.file(".probe", "new");
         file::probe(&path).map_err(|error| WriteError::new(&path, &error))
     }
+}
+
+/// Replaces a file with this JSON. The contents are on disk when this returns; the directory entry may not be.
+fn replace_unsynced(
+    path: &Path,
+    temporary: PathBuf,
+    json: serde_json::Result<Vec<u8>>,
+) -> Result<(), WriteError> {
+    let replace = |json: Vec<u8>| StagedFile::write(path, temporary, &[&json, b"\n"], MODE)?.replace();
+    json.map_err(io::Error::from).and_then(replace).map_err(|error| WriteError::new(path, &error))
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ fn unit_passes_credential_and_state_directory() {
     let hook = edgecert().called_by_certbot(&lineage).against(&service).without_env("EDGECERT_API_KEY");
     let hook = hook.without_env("EDGECERT_STATE_DIR").env("STATE_DIRECTORY", state.path());
     hook.env("CREDENTIALS_DIRECTORY", credentials.path()).succeeds();
-    assert_eq!(fs::read_dir(state.path()).unwrap().count(), 2, "a state file and its lock");
+    assert_eq!(fs::read_dir(state.path()).unwrap().count(), 3, "a state file, its lock, and `sites`");
 }
 
 #[test]

@@ -148,7 +148,7 @@ impl Coverage<'_> {
             covers: &|domain| lineage.covers(domain),
             domains: &lineage.policy.domains,
             later_leaf: &|record| {
-                let held = self.deployments.leaves_in(record).into_iter().map(|leaf| record_leaf(&leaf));
+                let held = self.deployments.leaves_in(record).into_iter().map(record_leaf);
                 let later = held.filter(|held| held.issued > leaf.issued && held.expires >= self.now);
                 later.max_by_key(|held| held.issued)
             },

@@ -34,7 +34,6 @@ use crate::error::ErrorKind;
 use crate::inventory::Inventory;
 use crate::report::{CommandReport, finding_counts};
 use crate::settings::{Configuration, Layers, Settings, SettingsError};
-use crate::source::Source;
 use crate::state::{Deployments, ServiceDeployments, Store};
 use crate::trust::TrustStores;
 

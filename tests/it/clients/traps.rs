@@ -233,8 +233,8 @@ fn modes_of_files_do_not_depend_on_umask() {
         status.args([&metrics]).under(&["/bin/sh", "-c", &script, "sh"]).succeeds();
         let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&state), mode(&metrics)), (0o700, 0o644), "umask {umask}");
-        for file in fs::read_dir(&state).unwrap() {
-            assert_eq!(mode(&file.unwrap().path()), 0o600, "umask {umask}");
+        for file in fs::read_dir(&state).unwrap().map(|file| file.unwrap().path()) {
+            assert_eq!(mode(&file), if file.is_dir() { 0o700 } else { 0o600 }, "umask {umask}");
         }
     }
 }
