@@ -49,6 +49,11 @@ impl Outcome {
         matches!(self, Self::Served | Self::Synced | Self::Uploaded | Self::Stale)
     }
 
+    /// Whether the site did not get the uploaded record.
+    pub(crate) fn is_failed(&self) -> bool {
+        matches!(self, Self::Queued | Self::Guarded | Self::Refused | Self::Misbound)
+    }
+
     /// Whether the record was bound and no address of the edge served another leaf.
     pub(crate) fn is_deployed(&self) -> bool {
         self.is_bound() && *self != Self::Stale

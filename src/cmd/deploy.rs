@@ -19,7 +19,7 @@ use crate::report::{AnyReport as _, DeployReport, SourceReport};
 use crate::runtime::{Runtime, RuntimeError};
 use crate::settings::{Configuration, Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::{self, Source, SourceError};
-use crate::state::{self, Given, Origin};
+use crate::state::{self, Given, Origin, RunOptions};
 
 /// Deploys the certificate that the command line or the hook's environment names.
 pub(crate) fn run(
@@ -163,6 +163,8 @@ struct Target {
     source: Source,
     settings: Result<Settings, SettingsError>,
     domains: Vec<Domain>,
+    /// Whether it has an entry in the configuration.
+    is_configured: bool,
     /// The file with the API key that the configuration names.
     key_file: Option<PathBuf>,
     state_dir: Option<PathBuf>,
@@ -201,7 +203,8 @@ impl Target {
         };
         let key_file = inventory::Account::of(file, entry).key_file;
         let settings = configuration.and_then(|_| layers.resolve(entry));
-        Self { source, settings, domains, key_file, state_dir: layers.state_dir(), flags: layers.to_record() }
+        let (state_dir, flags, is_configured) = (layers.state_dir(), layers.to_record(), entry.is_some());
+        Self { source, settings, domains, is_configured, key_file, state_dir, flags }
     }
 
     fn by_account(targets: Vec<Self>) -> Vec<Vec<Self>> {
@@ -247,6 +250,7 @@ impl Target {
             guards: args.guards.guards(),
         };
         let options = run_options(self.settings.as_ref().ok(), &self.domains, given, origin);
+        let options = RunOptions { is_configured: self.is_configured, ..options };
         Journal::open(&self.source, options, state_dir, deadline, report).await
     }
 }

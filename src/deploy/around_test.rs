@@ -284,7 +284,8 @@ fn state(rng: &mut Rng, lineage: &str, domains: &[Domain]) -> LineageState {
         target: None,
     };
     let (given, origin) = (Given::default(), Origin::Hook);
-    let options = RunOptions { service: Some(SERVICE.to_owned()), domains: Vec::new(), given, origin };
+    let service = Some(SERVICE.to_owned());
+    let options = RunOptions { service, domains: Vec::new(), given, origin, is_configured: false };
     let leaf = leaf(rng, lineage);
     let now = leaf.not_before;
     let mut state = LineageState::begin(None, source, &options, Some(leaf), now);

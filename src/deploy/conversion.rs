@@ -22,7 +22,7 @@ pub(crate) fn run_options(
     origin: Origin,
 ) -> RunOptions {
     let service = settings.map(|settings| settings.base_url.to_string());
-    RunOptions { service, domains: recorded_domains(domains), given, origin }
+    RunOptions { service, domains: recorded_domains(domains), given, origin, is_configured: false }
 }
 
 /// The domains as they were given.

@@ -112,6 +112,7 @@ impl Journal {
                 domains: Vec::new(),
                 given: Given::default(),
                 origin: Origin::Standing,
+                is_configured: false,
             },
             leaf: None,
             store: None,
@@ -164,8 +165,9 @@ impl Journal {
         };
         // Not `<`: the clock may have been set back in between.
         self.has_newer_run = begun != Some(state.begun_at);
-        let is_pending = self.has_newer_run && state.pending_since.is_some();
-        if is_pending && state.given(true).0 != self.options.given {
+        let is_retry = self.options.origin == Origin::Retry;
+        let is_other = self.has_newer_run && (is_retry || state.pending_since.is_some());
+        if is_other && state.given(true).0 != self.options.given {
             return Err(DeployError::NewerRun { lineage: self.name.clone() });
         }
         Ok(())
@@ -226,13 +228,9 @@ impl Journal {
         let service = settings.base_url.to_string();
         let is_recorded = !self.is_read_only && self.write_error.is_none();
         let Some(store) = self.store.as_ref().filter(|_| is_recorded) else { return };
-        for host in hosts {
-            if let Err(error) = store.claim(&service, host, &self.name) {
-                let warning = not_recorded(&error.to_string());
-                if !report.warnings.contains(&warning) {
-                    report.warnings.push(warning);
-                }
-            }
+        let claims = hosts.map(|host| store.claim(&service, host, &self.name));
+        if let Err(error) = claims.collect::<Result<(), WriteError>>() {
+            report.warnings.push(format!("other lineages may not notice this deployment: {error}"));
         }
     }
 
@@ -258,7 +256,8 @@ impl Journal {
         let (Some(state), Some(leaf)) = (&self.state, &self.leaf) else { return false };
         let waited = self.lock.as_ref().is_some_and(|lock| lock.has_waited);
         let has_same_options = self.has_newer_run || waited && state.has_standing(&self.options);
-        if !has_same_options || !state.is_done(leaf) {
+        let is_unrecorded_hook = self.options.origin == Origin::Hook && !state.has_hook_run;
+        if is_unrecorded_hook || !has_same_options || !state.is_done(leaf) {
             return false;
         }
         let at = state.last_success.map(rfc3339).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use time::OffsetDateTime;
 
+use super::lineage_state::has_domain;
 use super::{LeafState, LineageState, SiteState};
 use crate::names::Domain;
 use crate::outcome::Outcome;
@@ -73,7 +74,7 @@ impl Deployments {
         let domains = &state.domains;
         for site in &state.sites {
             if let (Some(leaf), Ok(domain)) = (state.leaf_deployed_to(site), site.domain.parse::<Domain>()) {
-                let is_for_site = domains.is_empty() || domains.contains(&site.domain);
+                let is_for_site = domains.is_empty() || has_domain(domains, &site.domain);
                 let is_maintained = is_for_site && state.missing_since.is_none();
                 let deployment = SiteDeployment {
                     lineage: lineage.to_owned(),

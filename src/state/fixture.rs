@@ -39,7 +39,13 @@ pub(super) fn begin(before: Option<LineageState>, leaf: LeafState, now: OffsetDa
 /// Those of a hook without any.
 pub(super) fn options() -> RunOptions {
     let given = Given::default();
-    RunOptions { service: Some(SERVICE.into()), domains: Vec::new(), given, origin: Origin::Hook }
+    RunOptions {
+        service: Some(SERVICE.into()),
+        domains: Vec::new(),
+        given,
+        origin: Origin::Hook,
+        is_configured: false,
+    }
 }
 
 pub(super) fn finish(

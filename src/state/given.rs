@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::LineageState;
+use super::lineage_state::has_domain;
 use crate::settings::{Guards, Layer};
 
 /// What a run was given by flags and variables. The API key is not part of it.
@@ -25,6 +26,8 @@ pub(crate) struct RunOptions {
     pub(crate) domains: Vec<String>,
     pub(crate) given: Given,
     pub(crate) origin: Origin,
+    /// Whether an entry of the configuration says which sites the lineage is for.
+    pub(crate) is_configured: bool,
 }
 
 /// What started a run.
@@ -45,15 +48,30 @@ pub(crate) struct PendingRun {
     #[serde(flatten)]
     given: Given,
     is_by_hand: bool,
-    /// Whether a deployment with the standing options was pending when it began.
+    /// The options of the deployment that was pending when this run by hand began; `None`: none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    interrupted: Option<Given>,
+    /// Whether it is for another service than the run before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    interrupts: bool,
+    is_elsewhere: bool,
+}
+
+impl PendingRun {
+    fn of_hook(given: Given) -> Self {
+        Self { given, is_by_hand: false, interrupted: None, is_elsewhere: false }
+    }
 }
 
 impl Given {
     /// What holds for later certificates after a hook: a guard is overridden for one certificate only.
     fn without_guards(self) -> Self {
         Self { guards: Guards::default(), ..self }
+    }
+
+    /// Where the service is, and its key.
+    fn service(&self) -> Self {
+        let Layer { base_url, api_key_file, ca_file, .. } = self.settings.clone();
+        Self { settings: Layer { base_url, api_key_file, ca_file, ..Layer::default() }, ..Self::default() }
     }
 
     /// What holds for later certificates after a run by hand.
@@ -68,35 +86,42 @@ impl LineageState {
     /// The options for the leaf on disk, of which `is_recorded` says whether it is that of the last run: those of a pending
     /// run, else the standing ones.
     pub(crate) fn given(&self, is_recorded: bool) -> (Given, Origin) {
-        match &self.pending {
-            Some(pending) if is_recorded => (pending.given.clone(), Origin::Retry),
-            _ => (self.standing.clone().unwrap_or_default(), Origin::Standing),
+        match (&self.pending, &self.standing) {
+            (Some(pending), _) if is_recorded => (pending.given.clone(), Origin::Retry),
+            (_, Some(standing)) => (standing.clone(), Origin::Standing),
+            // Nothing else says where the service is.
+            (Some(pending), None) => (pending.given.service(), Origin::Standing),
+            (None, None) => (Given::default(), Origin::Standing),
         }
     }
 
     /// Notes the options of a run that begins.
     pub(super) fn begin_with(&mut self, options: &RunOptions, is_first: bool) {
-        let RunOptions { service, domains, given, origin } = options.clone();
+        let RunOptions { service, domains, given, origin, .. } = options.clone();
         let had_standing = self.standing.is_some();
-        let is_standing_pending = self.pending_since.is_some()
-            && self.pending.as_ref().is_none_or(|pending| !pending.is_by_hand || pending.interrupts);
+        let interrupted = self.pending_since.and_then(|_| match &self.pending {
+            None => Some(self.standing.clone().unwrap_or_default()),
+            Some(pending) if pending.is_by_hand => pending.interrupted.clone(),
+            Some(pending) => Some(pending.given.clone()),
+        });
+        let is_standing_pending = interrupted.is_some();
+        let is_elsewhere = service.is_some() && self.service.is_some() && service != self.service;
         self.service = service.or(self.service.take());
         match origin {
             Origin::Hook => {
                 self.standing = Some(given.clone().without_guards());
                 self.is_standing_kept = true;
-                self.pending = Some(PendingRun { given, is_by_hand: false, interrupts: false });
+                self.pending = Some(PendingRun::of_hook(given));
             }
             Origin::Hand => {
-                let interrupts = is_standing_pending;
-                self.pending = Some(PendingRun { given, is_by_hand: true, interrupts });
+                self.pending = Some(PendingRun { given, is_by_hand: true, interrupted, is_elsewhere });
             }
             Origin::Retry => {}
             Origin::Standing => {
-                self.pending = None;
-                if is_first {
+                let by_hand = self.pending.take().is_some();
+                if self.standing.is_none() {
                     // An entry of the configuration says what it is for, or the secrets of a cluster are listed.
-                    (self.standing, self.is_standing_kept) = (Some(given), true);
+                    (self.standing, self.is_standing_kept) = (Some(given), !by_hand);
                 }
             }
         }
@@ -107,17 +132,22 @@ impl LineageState {
 
     /// Ends the pending run, which has succeeded.
     pub(super) fn end_pending(&mut self, options: &RunOptions) {
-        let Some(PendingRun { given, is_by_hand: true, interrupts }) = self.pending.take() else {
+        let Some(PendingRun { given, is_by_hand: true, interrupted, is_elsewhere }) = self.pending.take()
+        else {
             self.pending_since = None;
             return;
         };
         let is_for_all = options.domains.is_empty()
-            || !self.domains.is_empty() && self.domains.iter().all(|domain| options.domains.contains(domain));
-        if !interrupts || is_for_all {
-            self.pending_since = None;
+            || !self.domains.is_empty()
+                && self.domains.iter().all(|domain| has_domain(&options.domains, domain));
+        if let Some(interrupted) = interrupted.filter(|_| is_elsewhere || !is_for_all) {
+            self.pending = Some(PendingRun::of_hook(interrupted));
+            return;
         }
+        self.pending_since = None;
         if !self.is_standing_kept {
-            self.standing = Some(given.without_permissions());
+            let domains = if options.is_configured { Vec::new() } else { given.domains.clone() };
+            self.standing = Some(Given { domains, ..given.without_permissions() });
             self.domains.clone_from(&options.domains);
         }
     }
@@ -152,6 +182,7 @@ mod tests {
             domains: domains.clone(),
             given: Given { domains, settings, guards },
             origin,
+            is_configured: false,
         }
     }
 
@@ -217,7 +248,10 @@ mod tests {
         assert_eq!((&standing.settings, standing.guards), (&kept, Guards::default()));
         assert_eq!(standing.domains, ["a.example"]);
         let failed = after(&[(hand, "aa", Some(69))]);
-        assert_eq!(failed.given(false).0, Given::default(), "it did not succeed");
+        let service =
+            Layer { base_url: SERVICE.parse().ok(), api_key_file: Some("/key".into()), ..Layer::default() };
+        let later = failed.given(false).0;
+        assert_eq!((later.settings, later.domains), (service, Vec::new()), "it did not succeed");
         // A hook's permissions are for good, its guards are not.
         let hook = &options("", permissions(), Hook);
         let standing = after(&[(hook, "aa", Some(0)), (hand, "aa", Some(0))]).given(true).0;
@@ -232,8 +266,10 @@ mod tests {
         let hook = &options("", Layer::default(), Hook);
         let hook_for_a = &options("a.example", Layer::default(), Hook);
         let all = &options("", Layer::default(), Hand);
+        let sync = &options("", Layer::default(), Standing);
         let [a, b] = ["a.example", "b.example"].map(|domain| options(domain, Layer::default(), Hand));
-        let rows: [(&[_], bool); 7] = [
+        let elsewhere = &RunOptions { service: Some("https://other.example".into()), ..all.clone() };
+        let rows: [(&[_], bool); 9] = [
             (&[(hook, "aa", Some(75)), (&a, "aa", Some(0))], true),
             (&[(hook, "aa", Some(75)), (all, "aa", Some(0))], false),
             (&[(hook_for_a, "aa", Some(75)), (&a, "aa", Some(0))], false),
@@ -241,9 +277,17 @@ mod tests {
             (&[(hook, "aa", Some(0)), (&a, "aa", Some(75)), (&b, "aa", Some(0))], false),
             (&[(hook, "aa", Some(75)), (&a, "aa", Some(75)), (&b, "aa", Some(0))], true),
             (&[(&a, "aa", Some(75)), (&b, "aa", Some(0))], false),
+            (&[(all, "aa", Some(0)), (sync, "bb", Some(75)), (&a, "bb", Some(0))], true),
+            (&[(hook, "aa", Some(75)), (elsewhere, "aa", Some(0))], true),
         ];
         for (number, (runs, is_pending)) in rows.into_iter().enumerate() {
             assert_eq!(after(runs).pending_since.is_some(), is_pending, "row {number}");
         }
+        let narrowed = after(&[(all, "aa", Some(0)), (sync, "bb", Some(75)), (&a, "bb", Some(0))]);
+        assert!(narrowed.domains.is_empty() && narrowed.given(false).0.domains.is_empty());
+        let retried = after(&[(hook, "aa", Some(75)), (&a, "aa", Some(0))]).given(true);
+        assert_eq!(retried, (hook.given.clone(), Retry), "with the hook's guards");
+        let configured = RunOptions { is_configured: true, ..a };
+        assert!(after(&[(&configured, "aa", Some(0))]).given(true).0.domains.is_empty());
     }
 }

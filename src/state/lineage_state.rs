@@ -326,11 +326,12 @@ impl LineageState {
             && !self.has_earlier_leaf()
     }
 
-    /// Whether a site that the lineage is for was left with an earlier leaf, because a run by hand deployed to others only.
+    /// Whether a site that the lineage is for was left without the current leaf, because a run by hand deployed to others
+    /// only.
     pub(crate) fn has_earlier_leaf(&self) -> bool {
-        let is_own = |site: &SiteState| self.domains.is_empty() || self.domains.contains(&site.domain);
+        let is_own = |site: &SiteState| self.domains.is_empty() || has_domain(&self.domains, &site.domain);
         let mut own = self.sites.iter().filter(|site| is_own(site) && site.outcome != Outcome::Superseded);
-        own.any(|site| !self.is_of_current_leaf(site))
+        own.any(|site| !self.is_of_current_leaf(site) || site.outcome.is_failed())
     }
 
     /// Whether the run that reported a site was to deploy the current leaf.
@@ -372,6 +373,12 @@ impl LineageState {
     }
 }
 
+/// Whether recorded domains include one, however they are spelled.
+pub(super) fn has_domain(domains: &[String], domain: &str) -> bool {
+    let own = host(domain);
+    domains.iter().any(|other| host(other) == own)
+}
+
 /// The host of a recorded domain.
 pub(super) fn host(domain: &str) -> String {
     domain.parse::<Domain>().map_or_else(|_| domain.to_owned(), |domain| domain.host().to_owned())
@@ -380,7 +387,7 @@ pub(super) fn host(domain: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{DAY_1, DAY_2, ISSUED, begin, finish, leaf, served};
-    use crate::outcome::ChangedRecords;
+    use crate::outcome::{ChangedRecords, Outcome};
 
     #[test]
     fn pending_since_is_kept_until_success() {
@@ -411,5 +418,22 @@ mod tests {
         }
         finish(&mut state, 0, served(), &ChangedRecords::default(), DAY_2);
         assert_eq!(state.deployed(), Some(&leaf("cc", ISSUED)));
+    }
+
+    #[test]
+    fn failed_sites_lack_the_leaf() {
+        use Outcome::{Guarded, Misbound, Queued, Refused, Served, Skipped, Stale, Superseded};
+        let rows = [(Queued, true), (Guarded, true), (Refused, true), (Misbound, true)];
+        let rest = [Served, Stale, Skipped, Superseded].map(|outcome| (outcome, false));
+        for (outcome, expected) in rows.into_iter().chain(rest) {
+            let mut sites = served();
+            sites[0].outcome = outcome.clone();
+            for (domain, is_own) in [("A.Example.", true), ("b.example", false)] {
+                let mut state = begin(None, leaf("aa", ISSUED), DAY_1);
+                state.domains = vec![domain.to_owned()];
+                finish(&mut state, 0, sites.clone(), &ChangedRecords::default(), DAY_1);
+                assert_eq!(state.has_earlier_leaf(), expected && is_own, "{outcome} {domain}");
+            }
+        }
     }
 }

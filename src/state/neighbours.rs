@@ -75,8 +75,7 @@ impl Store {
 
     /// Makes the directory from the state files. Another run may do the same.
     fn claim_recorded(&self, root: &Path) -> io::Result<()> {
-        let temporary = self.path(&format!("{DIRECTORY}.{}", std::process::id()));
-        let _ = fs::remove_dir_all(&temporary);
+        let temporary = self.path(&format!("{DIRECTORY}.{:x}", fastrand::u64(..)));
         DirBuilder::new().mode(0o700).create(&temporary)?;
         for name in self.names().map_err(|StateDirError(error)| failed(error))? {
             let state = match self.read(&name) {

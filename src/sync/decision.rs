@@ -120,8 +120,13 @@ fn drift(
     has_sites: bool,
 ) -> Option<Reason> {
     // By hand, `--skip-unmatched` is for one run; afterwards, nothing has drifted.
-    let was_skipped =
-        !lineage.sites.is_empty() && lineage.sites.iter().all(|site| site.outcome == Outcome::Skipped);
+    let skipped = lineage.sites.iter().filter(|site| site.outcome == Outcome::Skipped);
+    let skipped: Vec<Domain> = skipped.filter_map(|site| site.domain.parse().ok()).collect();
+    let was_skipped = if lineage.domains.is_empty() {
+        !skipped.is_empty() && skipped.len() == lineage.sites.len()
+    } else {
+        lineage.domains.iter().all(|domain| account.site(domain).is_some() || skipped.contains(domain))
+    };
     if !has_sites && !lineage.settings.skip_unmatched && !was_skipped {
         return Some(Reason::Drifted("a site is missing".into()));
     }
@@ -168,7 +173,8 @@ fn reached_sites<'a>(lineage: &Candidate, account: &'a IndexedListing) -> impl I
     reached.filter_map(|known| {
         let site = account.site(&known.domain.parse().ok()?)?;
         let is_asked_for = lineage.domains.contains(&site.domain);
-        (!is_asked_for && site.cert_id == known.cert_id).then_some(site)
+        let has_leaf = known.leaf.as_ref() == lineage.leaf.as_ref().map(|leaf| &leaf.fingerprint);
+        (!is_asked_for && has_leaf && site.cert_id == known.cert_id).then_some(site)
     })
 }
 

@@ -74,7 +74,7 @@ impl<'a> CheckedLineage<'a> {
         }
         if view.is_served() {
             (known.outcome, known.detail) = (Outcome::Served, None);
-        } else {
+        } else if known.outcome.is_bound() {
             (known.outcome, known.detail) = (Outcome::Synced, Some(text::list(&view.unverified())));
         }
     }

@@ -113,7 +113,9 @@ impl<'a> Scan<'a> {
         }
         let source = source?;
         let leaf = LeafOnDisk::read(&source, state.as_ref());
-        let options = state.as_ref().map(|state| state.given(leaf.is_recorded));
+        // A file that cannot be read for a moment ends no pending run.
+        let is_recorded = leaf.is_recorded || leaf.is_missing || leaf.leaf.is_none();
+        let options = state.as_ref().map(|state| state.given(is_recorded));
         let (given, origin) = options.unwrap_or((Given::default(), Origin::Standing));
         let domains = inventory::domains(&given, entry);
         // Nobody needs the files of a superseded lineage.
@@ -163,8 +165,8 @@ impl Candidate {
             Some(_) if leaf.is_missing => Some(Reason::FilesMissing),
             Some(state) => reason(state, &leaf, &settings, &domains),
         };
-        let only_leaf =
-            leaf.leaf.as_ref().filter(|_| origin == Origin::Retry).map(|leaf| leaf.fingerprint.clone());
+        let recorded = state.as_ref().and_then(|state| state.leaf.as_ref());
+        let only_leaf = recorded.filter(|_| origin == Origin::Retry).map(|leaf| leaf.fingerprint.clone());
         let begun = state.as_ref().map(|state| state.begun_at);
         let edge_seen_at =
             state.as_ref().and_then(|state| state.edge_checked_at.or(state.last_success)).or(begun);

@@ -91,7 +91,11 @@ impl Scene {
 
 /// Asserts that a warning names the file and the reason.
 fn assert_warned(output: &Output, state: &Path, at: &str) {
-    let warnings = ["warning: this deployment is not recorded: cannot write ", "warning: cannot read "];
+    let warnings = [
+        "warning: this deployment is not recorded: cannot write ",
+        "warning: other lineages may not notice this deployment: cannot write ",
+        "warning: cannot read ",
+    ];
     let line = output.stderr.lines().find(|line| warnings.iter().any(|warning| line.contains(warning)));
     let line = line.unwrap_or_else(|| panic!("{at}: no warning: {}", output.stderr));
     assert!(line.contains(state.to_str().unwrap()), "{at}: {line}");

@@ -262,7 +262,7 @@ mod tests {
 
     fn options() -> RunOptions {
         let given = Given::default();
-        RunOptions { service: None, domains: Vec::new(), given, origin: Origin::Hook }
+        RunOptions { service: None, domains: Vec::new(), given, origin: Origin::Hook, is_configured: false }
     }
 
     fn begin(before: Option<LineageState>, leaf: LeafState) -> LineageState {
