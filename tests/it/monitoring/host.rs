@@ -1,7 +1,6 @@
 //! Hosts to be monitored, each with a real deployment: a healthy one, and one for each kind of problem.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -136,8 +135,11 @@ pub(super) fn write_script(file: &Path, state: &Path) {
         state.display(),
         program.display()
     );
-    fs::write(file, text).unwrap();
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+    let source = file.with_extension("source");
+    fs::write(&source, text).unwrap();
+    // Not written here: what another test starts at this moment would hold it open, and it could not be run.
+    let installed = std::process::Command::new("install").args(["-m", "755"]).args([&source, file]).status();
+    assert!(installed.unwrap().success());
 }
 
 #[expect(
