@@ -249,8 +249,10 @@ impl Target {
             settings: self.flags.clone(),
             guards: args.guards.guards(),
         };
-        let options = run_options(self.settings.as_ref().ok(), &self.domains, given, origin);
-        let options = RunOptions { is_configured: self.is_configured, ..options };
+        let options = RunOptions {
+            is_configured: self.is_configured,
+            ..run_options(self.settings.as_ref().ok(), &self.domains, given, origin)
+        };
         Journal::open(&self.source, options, state_dir, deadline, report).await
     }
 }

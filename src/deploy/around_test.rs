@@ -20,7 +20,7 @@ use crate::report::DeployReport;
 use crate::settings::Verify;
 use crate::sightings::EdgeMemory;
 use crate::state::{
-    Deployments, Given, LeafRank, LeafState, LineageState, Origin, RunOptions, ServiceDeployments, SiteState,
+    Deployments, LeafRank, LeafState, LineageState, Origin, RunOptions, ServiceDeployments, SiteState,
     SourceState,
 };
 use crate::verify::fixture::Shown;
@@ -283,9 +283,8 @@ fn state(rng: &mut Rng, lineage: &str, domains: &[Domain]) -> LineageState {
         directory: None,
         target: None,
     };
-    let (given, origin) = (Given::default(), Origin::Hook);
     let service = Some(SERVICE.to_owned());
-    let options = RunOptions { service, domains: Vec::new(), given, origin, is_configured: false };
+    let options = RunOptions { service, origin: Origin::Hook, ..RunOptions::default() };
     let leaf = leaf(rng, lineage);
     let now = leaf.not_before;
     let mut state = LineageState::begin(None, source, &options, Some(leaf), now);

@@ -22,7 +22,7 @@ pub(crate) fn run_options(
     origin: Origin,
 ) -> RunOptions {
     let service = settings.map(|settings| settings.base_url.to_string());
-    RunOptions { service, domains: recorded_domains(domains), given, origin, is_configured: false }
+    RunOptions { service, domains: recorded_domains(domains), given, origin, ..RunOptions::default() }
 }
 
 /// The domains as they were given.
@@ -62,16 +62,12 @@ pub(crate) fn record_leaf(stored: &StoredLeaf) -> RecordLeaf {
 pub(crate) fn recorded_sites(sites: &[SiteReport], before: &[SiteState]) -> Vec<SiteState> {
     let by_id: HashMap<u64, &SiteState> = before.iter().filter_map(|site| Some((site.id?, site))).collect();
     // The bare upload reports no ids.
-    let host = |domain: &str| Some(domain.parse::<Domain>().ok()?.host().to_owned());
     let by_host = LazyCell::new(|| {
-        before
-            .iter()
-            .filter_map(|site| Some((host(&site.domain)?, site)))
-            .collect::<HashMap<String, &SiteState>>()
+        before.iter().map(|site| (site.host(), site)).collect::<HashMap<String, &SiteState>>()
     });
     let known = |site: &SiteReport| {
         let by_id = site.id.and_then(|id| by_id.get(&id));
-        by_id.or_else(|| by_host.get(&host(&site.domain)?)).map(|site| site.edge.clone())
+        by_id.or_else(|| by_host.get(&state::host_of(&site.domain))).map(|site| site.edge.clone())
     };
     let own = sites.iter().filter(|site| site.is_required || site.outcome.is_bound());
     own.map(|site| recorded_site(site, known(site).unwrap_or_default())).collect()

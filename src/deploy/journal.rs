@@ -20,8 +20,8 @@ use crate::runtime::offload;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::{
-    self, Deployments, Given, LineageState, Lock, LockError, Origin, RunOptions, ServiceDeployments,
-    SiteState, Store, WriteError,
+    self, Deployments, LineageState, Lock, LockError, Origin, RunOptions, ServiceDeployments, SiteState,
+    Store, WriteError,
 };
 use crate::text::{self, rfc3339};
 
@@ -34,7 +34,6 @@ pub(super) struct Memory {
     pub(super) missed: HashMap<u64, u64>,
     /// The records in which one stored a leaf.
     pub(super) records: Vec<u64>,
-    state: Option<LineageState>,
 }
 
 /// The state of one lineage while it is deployed.
@@ -49,7 +48,7 @@ pub(crate) struct Journal {
     store: Option<Store>,
     lock: Option<Lock>,
     state: Option<LineageState>,
-    /// The state before the intent of this run, if that is by hand.
+    /// The state before the intent of this run.
     before: Option<LineageState>,
     /// Whether another run began after `sync` had scanned the lineage.
     has_newer_run: bool,
@@ -107,13 +106,7 @@ impl Journal {
         Self {
             name: state::lineage_name(source),
             source: recorded_source(source),
-            options: RunOptions {
-                service: None,
-                domains: Vec::new(),
-                given: Given::default(),
-                origin: Origin::Standing,
-                is_configured: false,
-            },
+            options: RunOptions::default(),
             leaf: None,
             store: None,
             lock: None,
@@ -186,22 +179,21 @@ impl Journal {
     /// What earlier runs left behind. To be called before the intent is written.
     pub(super) fn memory(&self, settings: &Settings) -> Memory {
         let service = settings.base_url.to_string();
-        let state = self.state.clone();
-        let of_leaf = state.as_ref().zip(self.leaf.as_ref());
+        let of_leaf = self.state.as_ref().zip(self.leaf.as_ref());
         let deployed = of_leaf.map(|(state, leaf)| state.deployed_sites(&service, leaf)).unwrap_or_default();
         let missed = of_leaf.map(|(state, leaf)| state.missed_sites(&service, leaf)).unwrap_or_default();
-        let records = state.as_ref().map(|state| state.stored_records(&service)).unwrap_or_default();
-        Memory { service, deployed, missed, records, state }
+        let records = self.state.as_ref().map(|state| state.stored_records(&service)).unwrap_or_default();
+        Memory { service, deployed, missed, records }
     }
 
-    /// What this lineage and those that were ever deployed to one of these sites have deployed.
+    /// What this lineage, before this run, and those that were ever deployed to one of these sites have deployed.
     pub(super) fn neighbours<'h>(
         &self,
         memory: &Memory,
         hosts: impl Iterator<Item = &'h str>,
         report: &mut DeployReport,
     ) -> ServiceDeployments {
-        let own = (self.name.as_str(), memory.state.as_ref());
+        let own = (self.name.as_str(), self.before.as_ref());
         let neighbours = self.store.as_ref().map(|store| store.neighbours(&memory.service, hosts, own));
         let (deployments, errors) = neighbours.unwrap_or_default();
         report.warnings.extend(errors.iter().map(ToString::to_string));
@@ -211,24 +203,19 @@ impl Journal {
     /// Everything that lineages of this host deployed to the service.
     pub(super) fn all_deployments(&self, memory: &Memory) -> ServiceDeployments {
         let states = self.store.as_ref().map(|store| store.read_all().0).unwrap_or_default();
-        let mut deployments = Deployments::default();
-        for (name, state) in &states {
-            deployments.add(name, state);
-        }
-        deployments.of_service(&memory.service)
+        states.into_iter().collect::<Deployments>().of_service(&memory.service)
     }
 
     /// Notes for the runs on other lineages that this one is deployed to these sites. Must precede the upload.
     pub(super) fn claim<'h>(
         &self,
-        settings: &Settings,
+        memory: &Memory,
         hosts: impl Iterator<Item = &'h str>,
         report: &mut DeployReport,
     ) {
-        let service = settings.base_url.to_string();
         let is_recorded = !self.is_read_only && self.write_error.is_none();
         let Some(store) = self.store.as_ref().filter(|_| is_recorded) else { return };
-        let claims = hosts.map(|host| store.claim(&service, host, &self.name));
+        let claims = hosts.map(|host| store.claim(&memory.service, host, &self.name));
         if let Err(error) = claims.collect::<Result<(), WriteError>>() {
             report.warnings.push(format!("other lineages may not notice this deployment: {error}"));
         }
@@ -268,14 +255,13 @@ impl Journal {
     /// Writes the intent to deploy.
     pub(crate) fn begin(&mut self, report: &mut DeployReport) {
         let before = self.state.take();
-        self.before = before.as_ref().filter(|_| self.options.origin == Origin::Hand).cloned();
+        self.before.clone_from(&before);
         let (source, leaf) = (self.source.clone(), self.leaf.clone());
-        let known = before.clone();
         self.state = Some(LineageState::begin(before, source, &self.options, leaf, clock::now()));
         self.has_begun = true;
         self.note_checked_path();
-        let is_new = |state: &LineageState| known.is_none_or(|known| !state.adds_nothing_to(&known));
-        if self.state.as_ref().is_some_and(is_new) {
+        let known = self.state.as_ref().zip(self.before.as_ref());
+        if known.is_none_or(|(state, before)| !state.adds_nothing_to(before)) {
             self.write_with(Store::write, report);
         }
     }

@@ -36,7 +36,7 @@ pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport)
     match (request.upload_only, request.dry_run) {
         (true, true) => report.set_plan(request.domains.iter().map(Step::upload_only).collect()),
         (true, false) => {
-            request.journal.claim(request.settings, request.domains.iter().map(Domain::host), report);
+            request.journal.claim(request.memory, request.domains.iter().map(Domain::host), report);
             upload_only(request, report).await;
         }
         (false, _) => {
@@ -206,7 +206,7 @@ async fn carry_out(
     report: &mut DeployReport,
 ) {
     let hosts = plan.targets.iter().filter(|target| target.action.upload().is_some());
-    request.journal.claim(request.settings, hosts.map(|target| target.site.domain.host()), report);
+    request.journal.claim(request.memory, hosts.map(|target| target.site.domain.host()), report);
     let mut results = upload_planned(request, &plan.uploads, listing, report).await;
     find_created(&mut results, listing);
     let mut sites = pending_sites(plan, &results, request.settings.verify);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use time::OffsetDateTime;
 
-use super::lineage_state::has_domain;
+use super::lineage_state::hosts_of;
 use super::{LeafState, LineageState, SiteState};
 use crate::names::Domain;
 use crate::outcome::Outcome;
@@ -71,10 +71,10 @@ impl Deployments {
         self.add_records(lineage, state);
         let Some(service) = state.sites_service() else { return };
         let service = self.service(service);
-        let domains = &state.domains;
+        let own = hosts_of(&state.domains);
         for site in &state.sites {
             if let (Some(leaf), Ok(domain)) = (state.leaf_deployed_to(site), site.domain.parse::<Domain>()) {
-                let is_for_site = domains.is_empty() || has_domain(domains, &site.domain);
+                let is_for_site = own.is_empty() || own.contains(domain.host());
                 let is_maintained = is_for_site && state.missing_since.is_none();
                 let deployment = SiteDeployment {
                     lineage: lineage.to_owned(),
@@ -126,6 +126,16 @@ impl Deployments {
         now: OffsetDateTime,
     ) -> Option<&SiteDeployment> {
         self.by_service.get(service)?.superseding(site, lineage, leaf, now)
+    }
+}
+
+impl FromIterator<(String, LineageState)> for Deployments {
+    fn from_iter<I: IntoIterator<Item = (String, LineageState)>>(states: I) -> Self {
+        let mut deployments = Self::default();
+        for (lineage, state) in states {
+            deployments.add(&lineage, &state);
+        }
+        deployments
     }
 }
 

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::LineageState;
-use super::lineage_state::has_domain;
+use super::lineage_state::hosts_of;
 use crate::settings::{Guards, Layer};
 
 /// What a run was given by flags and variables. The API key is not part of it.
@@ -18,7 +18,7 @@ pub(crate) struct Given {
 }
 
 /// How a run deploys a lineage.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunOptions {
     /// Base URL of the service; `None`: the settings could not be resolved.
     pub(crate) service: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct RunOptions {
 }
 
 /// What started a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// An ACME client's hook.
     Hook,
@@ -39,6 +39,7 @@ pub(crate) enum Origin {
     /// `sync`, which repeats the pending run.
     Retry,
     /// `sync`, with the standing options.
+    #[default]
     Standing,
 }
 
@@ -96,15 +97,14 @@ impl LineageState {
     }
 
     /// Notes the options of a run that begins.
-    pub(super) fn begin_with(&mut self, options: &RunOptions, is_first: bool) {
+    pub(super) fn begin_with(&mut self, options: &RunOptions) {
         let RunOptions { service, domains, given, origin, .. } = options.clone();
-        let had_standing = self.standing.is_some();
         let interrupted = self.pending_since.and_then(|_| match &self.pending {
             None => Some(self.standing.clone().unwrap_or_default()),
             Some(pending) if pending.is_by_hand => pending.interrupted.clone(),
             Some(pending) => Some(pending.given.clone()),
         });
-        let is_standing_pending = interrupted.is_some();
+        let has_nothing_standing = self.standing.is_none() && interrupted.is_none();
         let is_elsewhere = service.is_some() && self.service.is_some() && service != self.service;
         self.service = service.or(self.service.take());
         match origin {
@@ -125,7 +125,7 @@ impl LineageState {
                 }
             }
         }
-        if !self.is_pending_by_hand() || is_first || !had_standing && !is_standing_pending {
+        if has_nothing_standing || !self.is_pending_by_hand() {
             self.domains = domains;
         }
     }
@@ -137,9 +137,8 @@ impl LineageState {
             self.pending_since = None;
             return;
         };
-        let is_for_all = options.domains.is_empty()
-            || !self.domains.is_empty()
-                && self.domains.iter().all(|domain| has_domain(&options.domains, domain));
+        let (own, all) = (hosts_of(&options.domains), hosts_of(&self.domains));
+        let is_for_all = own.is_empty() || !all.is_empty() && all.is_subset(&own);
         if let Some(interrupted) = interrupted.filter(|_| is_elsewhere || !is_for_all) {
             self.pending = Some(PendingRun::of_hook(interrupted));
             return;

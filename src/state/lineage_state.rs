@@ -160,7 +160,6 @@ impl LineageState {
         leaf: Option<LeafState>,
         now: OffsetDateTime,
     ) -> Self {
-        let is_first = before.is_none();
         let known = before.as_ref().and_then(|before| before.leaf.clone());
         let is_new = leaf.is_some() && leaf != known;
         let generation = before.as_ref().map_or(0, |before| before.generation);
@@ -208,7 +207,7 @@ impl LineageState {
             longest_push_ms,
             has_hook_run,
         };
-        state.begin_with(options, is_first);
+        state.begin_with(options);
         state.pending_since.get_or_insert(now);
         state
     }
@@ -252,8 +251,8 @@ impl LineageState {
             site.leaf.clone_from(&leaf);
         }
         if self.is_pending_by_hand() && self.sites_service() == self.service.as_deref() {
-            let reported: HashSet<String> = sites.iter().map(|site| host(&site.domain)).collect();
-            self.sites.retain(|site| !reported.contains(&host(&site.domain)));
+            let reported: HashSet<String> = sites.iter().map(SiteState::host).collect();
+            self.sites.retain(|site| !reported.contains(&site.host()));
             sites.append(&mut self.sites);
             sites.sort_by(|a, b| a.domain.cmp(&b.domain));
         }
@@ -329,7 +328,8 @@ impl LineageState {
     /// Whether a site that the lineage is for was left without the current leaf, because a run by hand deployed to others
     /// only.
     pub(crate) fn has_earlier_leaf(&self) -> bool {
-        let is_own = |site: &SiteState| self.domains.is_empty() || has_domain(&self.domains, &site.domain);
+        let hosts = hosts_of(&self.domains);
+        let is_own = |site: &SiteState| hosts.is_empty() || hosts.contains(&site.host());
         let mut own = self.sites.iter().filter(|site| is_own(site) && site.outcome != Outcome::Superseded);
         own.any(|site| !self.is_of_current_leaf(site) || site.outcome.is_failed())
     }
@@ -373,15 +373,21 @@ impl LineageState {
     }
 }
 
-/// Whether recorded domains include one, however they are spelled.
-pub(super) fn has_domain(domains: &[String], domain: &str) -> bool {
-    let own = host(domain);
-    domains.iter().any(|other| host(other) == own)
+impl SiteState {
+    /// The host of its domain, however that is spelled.
+    pub(crate) fn host(&self) -> String {
+        host_of(&self.domain)
+    }
 }
 
-/// The host of a recorded domain.
-pub(super) fn host(domain: &str) -> String {
+/// The host of a recorded domain, however that is spelled.
+pub(crate) fn host_of(domain: &str) -> String {
     domain.parse::<Domain>().map_or_else(|_| domain.to_owned(), |domain| domain.host().to_owned())
+}
+
+/// The hosts of recorded domains.
+pub(super) fn hosts_of(domains: &[String]) -> HashSet<String> {
+    domains.iter().map(|domain| host_of(domain)).collect()
 }
 
 #[cfg(test)]

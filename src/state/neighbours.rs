@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 
 use super::{Deployments, LineageState, StateDirError, StateError, Store, WriteError, unique_name};
 use crate::file::{self, ReadError};
-use crate::names::Domain;
 
 const DIRECTORY: &str = "sites";
 
@@ -77,6 +76,14 @@ impl Store {
     fn claim_recorded(&self, root: &Path) -> io::Result<()> {
         let temporary = self.path(&format!("{DIRECTORY}.{:x}", fastrand::u64(..)));
         DirBuilder::new().mode(0o700).create(&temporary)?;
+        let made = self.claim_below(&temporary).and_then(|()| fs::rename(&temporary, root));
+        if made.is_err() {
+            let _ = fs::remove_dir_all(&temporary);
+        }
+        if root.exists() { Ok(()) } else { made }
+    }
+
+    fn claim_below(&self, root: &Path) -> io::Result<()> {
         for name in self.names().map_err(|StateDirError(error)| failed(error))? {
             let state = match self.read(&name) {
                 Ok(Some(state)) => state,
@@ -84,13 +91,10 @@ impl Store {
                 Ok(None) | Err(_) => continue,
             };
             for (service, host) in state.deployed_hosts() {
-                claim(&claims_of(&temporary, service, &host), &name)?;
+                claim(&claims_of(root, service, &host), &name)?;
             }
         }
-        match fs::rename(&temporary, root) {
-            Err(_) if root.exists() => fs::remove_dir_all(&temporary),
-            result => result,
-        }
+        Ok(())
     }
 }
 
@@ -98,9 +102,7 @@ impl LineageState {
     /// The hosts of the sites that the lineage is deployed to, each with the base URL of its service.
     pub(crate) fn deployed_hosts(&self) -> impl Iterator<Item = (&str, String)> {
         let service = self.sites_service();
-        let hosts =
-            self.sites.iter().filter_map(|site| Some(site.domain.parse::<Domain>().ok()?.host().to_owned()));
-        hosts.filter_map(move |host| Some((service?, host)))
+        self.sites.iter().filter_map(move |site| Some((service?, site.host())))
     }
 }
 

@@ -71,8 +71,8 @@ pub(super) fn decide<'a>(
     if is_gone && lineage.reason.is_none() {
         return Decision::Deploy(Reason::Drifted("the account no longer has its sites".into()));
     }
-    let drift =
-        || drift(lineage, account, &recorded, &kept, has_all && !(kept.is_empty() && superseded.is_empty()));
+    let has_any = !(kept.is_empty() && superseded.is_empty());
+    let drift = || drift(lineage, account, &recorded, &kept, has_any);
     if let Some(reason) = lineage.reason.clone().or_else(drift) {
         return Decision::Deploy(reason);
     }
@@ -117,17 +117,17 @@ fn drift(
     account: &IndexedListing,
     recorded: &RecordedSites<'_>,
     sites: &[&Site],
-    has_sites: bool,
+    has_any: bool,
 ) -> Option<Reason> {
     // By hand, `--skip-unmatched` is for one run; afterwards, nothing has drifted.
     let skipped = lineage.sites.iter().filter(|site| site.outcome == Outcome::Skipped);
     let skipped: Vec<Domain> = skipped.filter_map(|site| site.domain.parse().ok()).collect();
-    let was_skipped = if lineage.domains.is_empty() {
-        !skipped.is_empty() && skipped.len() == lineage.sites.len()
+    let is_missing = if lineage.domains.is_empty() {
+        !has_any && (skipped.is_empty() || skipped.len() < lineage.sites.len())
     } else {
-        lineage.domains.iter().all(|domain| account.site(domain).is_some() || skipped.contains(domain))
+        lineage.domains.iter().any(|domain| account.site(domain).is_none() && !skipped.contains(domain))
     };
-    if !has_sites && !lineage.settings.skip_unmatched && !was_skipped {
+    if is_missing && !lineage.settings.skip_unmatched {
         return Some(Reason::Drifted("a site is missing".into()));
     }
     if let Some(gap) = account.gap_for(lineage) {

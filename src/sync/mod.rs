@@ -110,9 +110,7 @@ pub(crate) fn run_one(
     let (Some(state_dir), Some(state)) = (state_dir, state) else { return Ok(None) };
     let (others, _) = Store::at(&state_dir).read_all();
     let mut sync = Sync::new(Scan::new(&layers, None), state_dir);
-    for (other, state) in others.iter().filter(|(other, _)| *other != name) {
-        sync.scan.deployments.add(other, state);
-    }
+    sync.scan.deployments = others.into_iter().filter(|(other, _)| *other != name).collect();
     let member = Member { name, source: Ok(source.clone()), entry, state: Some(state), is_unclaimed: false };
     let store = Store::at(&sync.state_dir);
     sync.scan(member, &store);
@@ -165,11 +163,12 @@ impl<'a> Sync<'a> {
     }
 
     fn scan(&mut self, member: Member<'a>, store: &Store) {
+        let is_own = self.scan.is_own(&member.name);
         for (service, host) in member.state.iter().flat_map(LineageState::deployed_hosts) {
-            if let Err(error) = store.claim(service, &host, &member.name) {
+            self.claimed += 1;
+            if is_own && let Err(error) = store.claim(service, &host, &member.name) {
                 log::debug!("{error}");
             }
-            self.claimed += 1;
         }
         match self.scan.examine(member) {
             Some(ScanResult::Candidate(lineage)) => self.lineages.push(*lineage),

@@ -301,7 +301,7 @@ mod tests {
     const PROGRAM: File<'_> = ("usr/local/bin/edgecert", "\u{7f}ELF", 0o755);
     const SYSTEMD: File<'_> = ("run/systemd/system/x", "", 0o644);
 
-    /// What is found on a host with systemd, or without it.
+    /// Describes the hook that is found on a host with these files, and with or without systemd.
     fn found_on(
         files: &[File<'_>],
         client: AcmeClient,
@@ -336,7 +336,7 @@ mod tests {
         found_on(files, client, cert, false, true)
     }
 
-    /// What is found of certbot's hook in a renewal file with this line.
+    /// Describes the hook that is found in certbot's configuration of a lineage with this line.
     fn renewal(line: &str) -> String {
         let script = ("opt/deploy.sh", "#!/bin/sh\n# edgecert\nexec edgecert --json\n", 0o755);
         let plain = ("opt/plain.sh", "#!/bin/sh\n# edgecert\n", 0o755);

@@ -240,7 +240,7 @@ mod tests {
     use crate::cert::KeyType;
     use crate::outcome::ChangedRecords;
     use crate::sightings::EdgeMemory;
-    use crate::state::{Given, Origin, RunOptions, SourceState};
+    use crate::state::{Origin, RunOptions, SourceState};
     use time::macros::datetime;
 
     /// Site outcomes; the exit code of the last run and whether it reported sites; whether the record of the first site
@@ -261,8 +261,7 @@ mod tests {
     }
 
     fn options() -> RunOptions {
-        let given = Given::default();
-        RunOptions { service: None, domains: Vec::new(), given, origin: Origin::Hook, is_configured: false }
+        RunOptions { origin: Origin::Hook, ..RunOptions::default() }
     }
 
     fn begin(before: Option<LineageState>, leaf: LeafState) -> LineageState {

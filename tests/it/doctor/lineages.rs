@@ -76,7 +76,7 @@ fn lineage_without_site_is_a_fault() {
 #[test]
 fn unrenewed_certificate_is_a_warning() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
-    for (days, is_due) in [([-66, 18], true), ([-62, 22], false), ([-5, 1], true), ([-3, 3], false)] {
+    for (days, is_due) in [([-66, 18], true), ([-62, 22], false), ([-14, 3], true), ([-3, 3], false)] {
         let issued = test_ca().issue_between(&["a.example"], days).unwrap();
         certbot.write("live/a.example/fullchain.pem", &issued.fullchain(), 0o644);
         certbot.write("live/a.example/privkey.pem", &issued.key, 0o600);

@@ -126,7 +126,7 @@ fn run_by_hand_hides_no_drift() {
             let message = "b.example is misbound";
             assert!(output.stderr.contains(message), "{arguments:?}: {}", output.stderr);
         }
-        assert_eq!(host.service.sites()[1]["cert_id"], 7, "{arguments:?}: nobody allowed to bind it again");
+        assert_eq!(host.service.sites()[1]["cert_id"], 7, "{arguments:?}: `sync` may not rebind it");
     }
 }
 
