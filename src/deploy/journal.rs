@@ -308,9 +308,6 @@ impl Journal {
         if let Some(state) = &mut self.state {
             let error = report.error().map(str::to_owned);
             let sites = recorded_sites(&report.body.sites, &state.sites);
-            if let Some(push) = report.body.longest_push() {
-                state.add_push(push);
-            }
             let result = (report.exit_code(), error);
             state.finish(result, sites, &report.body.records, &self.options, clock::now());
         }
@@ -371,7 +368,7 @@ impl Journal {
         report: &mut DeployReport,
     ) {
         if let Some(state) = &mut self.state {
-            state.update_sites(update, checked_at, clock::now());
+            state.update_sites(update, checked_at);
         }
         self.write(report);
     }

@@ -1,14 +1,9 @@
 //! A site between its upload and its verdict.
 
-use std::time::Duration;
-
 use crate::api::{RequestError, SavedSite, Site};
-use crate::clock::{Moment, Start};
 use crate::error::{Diagnostic as _, ErrorKind};
-use crate::outcome::Outcome;
 use crate::plan::{Action, Target, Upload};
 use crate::settings::Verify;
-use crate::sightings::Push;
 use crate::verify::EdgeView;
 
 /// The record that an upload replaced or created.
@@ -21,8 +16,6 @@ pub(super) struct StoredRecord {
     pub(super) is_of_others: bool,
     /// Why the response does not confirm the upload; `None` if it does.
     pub(super) contradiction: Option<String>,
-    /// When the response arrived.
-    pub(super) at: Start,
 }
 
 /// A site that an upload is for, with everything observed since.
@@ -36,10 +29,6 @@ pub(super) struct PendingSite<'p> {
     pub(super) view: EdgeView,
     /// Whether a handshake with its edge was tried.
     pub(super) is_edge_checked: bool,
-    /// How long after the upload the service reported the binding as pushed.
-    confirmed_after: Option<Duration>,
-    /// How long after the upload every address of the edge served the leaf.
-    served_after: Option<Duration>,
 }
 
 /// A site as last read since the upload.
@@ -66,8 +55,6 @@ impl<'p> PendingSite<'p> {
             binding: None,
             view,
             is_edge_checked: false,
-            confirmed_after: None,
-            served_after: None,
         }
     }
 
@@ -130,32 +117,6 @@ impl<'p> PendingSite<'p> {
         self.is_read() && self.is_bound() && self.latest().config_synced
     }
 
-    /// Notes how long the push took, if it has ended. To be called after each reading and each round of handshakes.
-    pub(super) fn note_push(&mut self) {
-        let Ok(stored) = self.stored else { return };
-        if self.confirmed_after.is_none() && self.is_pushed() {
-            self.confirmed_after = Some(stored.at.elapsed());
-        }
-        if self.served_after.is_none() && self.view.is_served() {
-            self.served_after = Some(stored.at.elapsed());
-        }
-    }
-
-    /// How long the push took, given the outcome. Without handshakes, the service's confirmation ends it.
-    pub(super) fn push(&self, outcome: &Outcome) -> Push {
-        let ended = match outcome {
-            Outcome::Served => self.served_after,
-            Outcome::Synced => self.confirmed_after,
-            _ => None,
-        };
-        match ended {
-            Some(duration) => Push::Ended(duration),
-            // The site is bound to another record, so there is no push to wait for.
-            None if self.stored.is_ok() && self.is_read() && !self.is_bound() => Push::Open(None),
-            None => open_push(self.stored),
-        }
-    }
-
     /// Whether reading the site may show anything new. A failed upload may have been stored all the same, unless the
     /// service was not reached or rejected the API key.
     pub(super) fn is_worth_reading(&self) -> bool {
@@ -188,17 +149,5 @@ impl<'p> PendingSite<'p> {
     /// Whether neither the service nor its edge has shown what became of the upload.
     pub(super) fn is_unknown(&self) -> bool {
         self.stored.is_ok() && !self.is_read() && !self.view.is_served() && !self.view.has_other_leaf()
-    }
-}
-
-/// The state of a push after its upload, before it has ended.
-pub(super) fn open_push(upload: Result<&StoredRecord, &RequestError>) -> Push {
-    match upload {
-        Ok(stored) => {
-            let Moment { now, elapsed } = stored.at.moment();
-            Push::Open(elapsed.try_into().ok().and_then(|elapsed| now.checked_sub(elapsed)))
-        }
-        Err(failed) if failed.may_be_done => Push::Open(None),
-        Err(_) => Push::NotBegun,
     }
 }

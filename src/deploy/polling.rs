@@ -95,7 +95,6 @@ impl Polling<'_> {
         if timeout(limit, self.read_now(sites)).await.is_err() {
             log::warn!("cannot read the sites after the upload: no response in time");
         }
-        sites.iter_mut().for_each(PendingSite::note_push);
     }
 
     async fn read_now(&self, sites: &mut [PendingSite<'_>]) {
@@ -161,7 +160,6 @@ impl Polling<'_> {
             self.edge.observe(&site.domain, site.cname.as_deref(), &mut pending.view, end).await;
         });
         stream::iter(handshakes).buffer_unordered(MAX_OBSERVED_SITES).for_each(std::future::ready).await;
-        sites.iter_mut().for_each(PendingSite::note_push);
     }
 }
 

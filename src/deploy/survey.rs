@@ -14,7 +14,7 @@ use crate::api::Site;
 use crate::clock::Deadline;
 use crate::plan::RecordLeaf;
 use crate::settings::Verify;
-use crate::sightings::{EdgeFindings, Push, SeenLeaf};
+use crate::sightings::{EdgeFindings, SeenLeaf};
 use crate::verify::{Edge, EdgeView, OtherLeaf};
 
 /// The survey ends if no leaf has been seen for this long, because an unresponsive edge must not fail the deployment.
@@ -127,7 +127,6 @@ impl EdgeLog<'_> {
             // Visitors get no certificate.
             is_void: !site.serves_https(),
             seen: views.map(|view| view.sightings(&self.leaf, self.now)).collect(),
-            push: Push::NotBegun,
         }
     }
 }

@@ -4,13 +4,12 @@ use std::cell::OnceCell;
 
 use futures_util::{StreamExt as _, stream};
 
-use super::pending_site::{StoredRecord, open_push};
+use super::pending_site::StoredRecord;
 use super::request::RolloutRequest;
 use super::site_error::SiteError;
 use super::upload_response::{contradiction, is_of_others, is_unused};
 use super::verdict::{failed_outcome, unlisted_site};
 use crate::api::{MAX_CONCURRENT_REQUESTS, RequestError, UploadBody, Uploaded};
-use crate::clock::Start;
 use crate::error::{Diagnostic as _, ErrorKind};
 use crate::names::Domain;
 use crate::outcome::Outcome;
@@ -21,8 +20,8 @@ use crate::settings::{RecordName, Verify};
 
 pub(super) type UploadResult = Result<StoredRecord, RequestError>;
 
-/// A response, the number of attempts, and when the response arrived.
-type Answer = Result<(Uploaded, u32, Start), RequestError>;
+/// A response, and the number of attempts.
+type Answer = Result<(Uploaded, u32), RequestError>;
 
 /// Makes the planned uploads concurrently. The results are in the order of the plan.
 pub(super) async fn upload_planned(
@@ -33,7 +32,7 @@ pub(super) async fn upload_planned(
 ) -> Vec<UploadResult> {
     request.progress.enter(Phase::Uploading { uploads: uploads.len() });
     let body = UploadBody::new(request.vetted, request.settings.name.as_ref().map(RecordName::as_str));
-    let sent = uploads.iter().map(|upload| upload_for(request, &body, upload.domain));
+    let sent = uploads.iter().map(|upload| request.client.upload(&body, upload.domain));
     let answers: Vec<_> = stream::iter(sent).buffered(MAX_CONCURRENT_REQUESTS).collect().await;
     let mut results = Vec::with_capacity(uploads.len());
     for (upload, answer) in uploads.iter().zip(answers) {
@@ -56,7 +55,7 @@ async fn try_alternatives(
         if !result.as_ref().is_err_and(|failed| failed.kind() == ErrorKind::Service) {
             break;
         }
-        let answer = upload_for(request, body, domain).await;
+        let answer = request.client.upload(body, domain).await;
         result = record(request, domain, answer, Some(listing), report);
     }
     result
@@ -74,7 +73,7 @@ pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut Deplo
         if rejected.get().is_some() {
             return None;
         }
-        let answer = upload_for(request, &body, domain).await;
+        let answer = request.client.upload(&body, domain).await;
         if let Err(failed) = &answer
             && matches!(failed.kind(), ErrorKind::Denied | ErrorKind::Config)
         {
@@ -109,7 +108,6 @@ fn report_upload(
 ) -> SiteReport {
     let is_unused = answer.as_ref().is_ok_and(|(response, ..)| is_unused(response, domain));
     let result = record(request, domain, answer, None, report);
-    let push = open_push(result.as_ref());
     let mut site = match result {
         Ok(StoredRecord { contradiction: Some(detail), .. }) => {
             report.body.records.is_any_possible = true;
@@ -132,14 +130,8 @@ fn report_upload(
             unlisted_site(domain.spelled(), None, failed_outcome(&failed), Some(failed.to_string()))
         }
     };
-    site.findings.push = push;
     site.findings.is_void = request.settings.verify == Verify::Off && site.outcome.is_deployed();
     site
-}
-
-async fn upload_for(request: &RolloutRequest<'_>, body: &UploadBody, domain: &Domain) -> Answer {
-    let (response, attempts) = request.client.upload(body, domain).await?;
-    Ok((response, attempts, Start::now()))
 }
 
 /// Adds the result of an upload to the report. `listing` is that of the plan, if there is one.
@@ -151,7 +143,7 @@ fn record(
     report: &mut DeployReport,
 ) -> UploadResult {
     match answer {
-        Ok((response, attempts, at)) => {
+        Ok((response, attempts)) => {
             report.body.changed = true;
             let listed = listing.and_then(|listing| listing.record(response.id));
             let other = listed.filter(|listed| is_of_others(&response, domain, listed));
@@ -170,7 +162,7 @@ fn record(
                 error: contradiction.clone(),
             });
             let (id, is_new) = (response.id, response.created == Some(true));
-            Ok(StoredRecord { id, is_new, is_of_others: other.is_some(), contradiction, at })
+            Ok(StoredRecord { id, is_new, is_of_others: other.is_some(), contradiction })
         }
         Err(failed) => {
             report.body.changed |= failed.may_be_done;

@@ -12,7 +12,7 @@ use crate::outcome::Outcome;
 use crate::plan::{Action, Blocker, NotNeeded, Plan, Target, superseded_reason};
 use crate::report::{DeployReport, EdgeReport, SiteReport};
 use crate::settings::{Settings, Verify};
-use crate::sightings::{EdgeFindings, Push};
+use crate::sightings::EdgeFindings;
 use crate::text;
 use crate::verify::EdgeView;
 
@@ -40,11 +40,7 @@ pub(super) fn report_untouched(
         let (site, mut edge) = (target.site, None);
         let mut findings = log.findings(site, None);
         let verdict = match (&target.action, site.cert_id) {
-            (Action::Leave(blocker), _) => {
-                // An earlier upload of the leaf has been replaced since, or never arrived.
-                findings.push = Push::Open(None);
-                Verdict::blocked(site, blocker, plan.can_rebind)
-            }
+            (Action::Leave(blocker), _) => Verdict::blocked(site, blocker, plan.can_rebind),
             (Action::NotNeeded(NotNeeded::Current), _) => {
                 let view = log.survey.view(site.id);
                 edge = view.map(EdgeReport::new);
@@ -83,8 +79,7 @@ pub(super) fn report_pending(
         // Even if the site could not be read: its edge shows the leaf.
         latest.cert_id = Some(*id);
     }
-    let push = pending.push(&verdict.outcome);
-    let mut findings = EdgeFindings { push, ..log.findings(&latest, Some(&pending.view)) };
+    let mut findings = log.findings(&latest, Some(&pending.view));
     findings.is_void |= verdict.is_never_verified(settings);
     verdict.add_to(report, pending.target, &latest, (edge, findings));
 }

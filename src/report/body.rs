@@ -1,7 +1,5 @@
 //! The part of a report that differs from command to command.
 
-use std::time::Duration;
-
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -14,7 +12,6 @@ use crate::check::{Finding, Status};
 use crate::error::CommandError;
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::Step;
-use crate::sightings::Push;
 
 /// The body of a report.
 pub(crate) trait Body: Serialize + Default {
@@ -63,15 +60,6 @@ pub(crate) struct DeployBody {
 }
 
 impl DeployBody {
-    /// The longest push that the run measured.
-    pub(crate) fn longest_push(&self) -> Option<Duration> {
-        let pushes = self.sites.iter().filter_map(|site| match site.findings.push {
-            Push::Ended(duration) => Some(duration),
-            Push::NotBegun | Push::Open(_) => None,
-        });
-        pushes.max()
-    }
-
     /// Adds the body of the same lineage's deployment to another account.
     pub(super) fn merge(&mut self, other: Self) {
         self.changed |= other.changed;

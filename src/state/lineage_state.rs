@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -55,8 +54,8 @@ pub(crate) struct LineageState {
     pub(crate) missing_since: Option<OffsetDateTime>,
     /// The sites of the last run that reported any.
     pub(crate) sites: Vec<SiteState>,
-    /// That run; `None`: there was none.
-    pub(super) reported: Option<ReportedSites>,
+    /// Base URL of their service; `None`: no run has reported sites.
+    sites_service: Option<String>,
     /// What the records hold, see [`LineageState::records`].
     pub(super) records: RecordMemory,
     /// The leaf of the last success before the current deployment; `None`: none is known.
@@ -68,9 +67,6 @@ pub(crate) struct LineageState {
     /// When `sync` last checked the edges of all sites without a deployment; `None`: not since the last deployment.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "rfc3339::millis::option")]
     pub(crate) edge_checked_at: Option<OffsetDateTime>,
-    /// The longest push measured so far, in milliseconds; `None`: there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    longest_push_ms: Option<u64>,
     /// Whether an ACME client's hook ever ran for the lineage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) has_hook_run: bool,
@@ -110,14 +106,6 @@ impl LeafState {
         let Self { not_before, not_after, .. } = *self;
         SeenLeaf { fingerprint: self.fingerprint.clone(), not_before, not_after }
     }
-}
-
-/// The end of a run that reported sites, and the base URL of their service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ReportedSites {
-    #[serde(with = "rfc3339::millis")]
-    at: OffsetDateTime,
-    service: Option<String>,
 }
 
 /// How a run ended.
@@ -168,21 +156,15 @@ impl LineageState {
         let previously_deployed = before.as_ref().and_then(|before| before.deployed().cloned());
         let path_checked = before.as_ref().and_then(|before| before.path_checked.clone());
         let records = before.as_ref().map(Self::records).unwrap_or_default();
-        let longest_push_ms = before.as_ref().and_then(|before| before.longest_push_ms);
         let has_hook_run =
             options.origin == Origin::Hook || before.as_ref().is_some_and(|before| before.has_hook_run);
         let earlier = before.map(|before| {
             let Self { service, domains, standing, is_standing_kept, pending, .. } = before;
             let options = (service, domains, standing, is_standing_kept, pending);
-            (options, before.last_success, before.sites, before.reported)
+            (options, before.last_success, before.sites, before.sites_service)
         });
-        let (options_before, last_success, mut sites, reported) = earlier.unwrap_or_default();
+        let (options_before, last_success, sites, sites_service) = earlier.unwrap_or_default();
         let (service, domains, standing, is_standing_kept, pending) = options_before;
-        if is_new {
-            for site in &mut sites {
-                site.edge.abandon_push();
-            }
-        }
         let mut state = Self {
             version: VERSION,
             source,
@@ -199,12 +181,11 @@ impl LineageState {
             last_success,
             missing_since: None,
             sites,
-            reported,
+            sites_service,
             records,
             previously_deployed,
             path_checked,
             edge_checked_at: None,
-            longest_push_ms,
             has_hook_run,
         };
         state.begin_with(options);
@@ -234,8 +215,7 @@ impl LineageState {
         self.remember(&sites, changed, now);
         if !sites.is_empty() {
             self.replace_sites(sites);
-            self.end_pushes(now);
-            self.reported = Some(ReportedSites { at: now, service: self.service.clone() });
+            self.sites_service.clone_from(&self.service);
         }
         self.result = Some(RunResult { at: now, exit_code, error });
         if exit_code == 0 {
@@ -261,7 +241,7 @@ impl LineageState {
 
     /// Base URL of the service that `sites` belong to.
     pub(super) fn sites_service(&self) -> Option<&str> {
-        self.reported.as_ref().map_or(self.service.as_deref(), |reported| reported.service.as_deref())
+        self.sites_service.as_deref().or(self.service.as_deref())
     }
 
     /// Updates sites without a deployment. `checked_at` is set if the edges of all sites were checked.
@@ -269,38 +249,9 @@ impl LineageState {
         &mut self,
         update: impl FnMut(&mut SiteState),
         checked_at: Option<OffsetDateTime>,
-        now: OffsetDateTime,
     ) {
         self.sites.iter_mut().for_each(update);
-        self.end_pushes(now);
         self.edge_checked_at = checked_at.or(self.edge_checked_at);
-    }
-
-    /// Ends and measures pushes that earlier runs left open. The last look at the edges was in the last run that
-    /// reported sites.
-    fn end_pushes(&mut self, now: OffsetDateTime) {
-        let Some(last_look) = self.reported.as_ref().map(|reported| reported.at) else { return };
-        let has_ended = |site: &&mut SiteState| matches!(site.outcome, Outcome::Served | Outcome::Synced);
-        let ended = self
-            .sites
-            .iter_mut()
-            .filter(has_ended)
-            .filter_map(|site| site.edge.end_push(last_look, now))
-            .max();
-        if let Some(push) = ended {
-            self.add_push(push);
-        }
-    }
-
-    /// Remembers how long a push took if none took longer.
-    pub(crate) fn add_push(&mut self, push: Duration) {
-        let millis = u64::try_from(push.as_millis()).unwrap_or(u64::MAX);
-        self.longest_push_ms = self.longest_push_ms.max(Some(millis));
-    }
-
-    /// The longest push measured so far; `None`: there was none.
-    pub(crate) fn longest_push(&self) -> Option<Duration> {
-        self.longest_push_ms.map(Duration::from_millis)
     }
 
     /// Records that the files of the lineage are missing.

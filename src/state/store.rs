@@ -310,7 +310,7 @@ mod tests {
             "last_success": null,
             "gone_since": null,
             "sites": [site("served"), site("later")],
-            "reported": null,
+            "sites_service": null,
             "records": [],
             "deployed_before": null,
         })

@@ -1,16 +1,13 @@
 //! Slack: the time left to deploy before visitors get an invalid certificate. JSON, table and metrics agree.
 
 use std::fs;
-use std::thread;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use time::format_description::well_known::Rfc3339;
-use time::{Duration, OffsetDateTime};
 
 use crate::harness::{
     DAY, EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, change, configured, deploy, edgecert, edit_state,
-    request_lines, sandbox, set_back, state_files, sync, test_ca,
+    sandbox, set_back, state_files, sync, test_ca,
 };
 
 const SITES: [&str; 1] = ["a.example"];
@@ -28,11 +25,6 @@ struct Shown {
     /// In whole days.
     slack: Option<i64>,
     serves_leaf: Option<bool>,
-}
-
-#[expect(clippy::disallowed_methods, reason = "compared with what the program reads")]
-fn now() -> OffsetDateTime {
-    OffsetDateTime::now_utc()
 }
 
 /// A slack of more than this many days, but not of one day more.
@@ -111,97 +103,12 @@ impl Host {
         edit_state(&state_files(self.state.path())[0], change);
     }
 
-    fn longest_push(&self) -> Option<f64> {
-        self.status(&["--json"]).succeeds().json()["push_seconds_longest"].as_f64()
-    }
-
     /// Opens another address of the edge. Returns it, and both as a setting.
     fn second_address(&self, address: &EdgeAddress) -> (String, String) {
         let second = self.service.open_edge_address(address);
         let both = format!("{},{second}", self.service.endpoints().edge);
         (second, both)
     }
-
-    /// The time of the upload whose push is still open.
-    fn uploaded_at(&self) -> Value {
-        self.recorded()["sites"][0]["edge"]["uploaded_at"].clone()
-    }
-
-    /// Moves that upload and the last look at the edge to this many seconds ago.
-    fn age_upload(&self, uploaded: i64, looked: i64) {
-        let [uploaded, looked] = [uploaded, looked].map(|seconds| {
-            let at = now() - Duration::seconds(seconds);
-            json!(at.format(&Rfc3339).unwrap())
-        });
-        self.edit(|state| {
-            state["sites"][0]["edge"]["uploaded_at"] = uploaded;
-            state["reported"]["at"] = looked;
-        });
-    }
-}
-
-#[test]
-fn slack_is_time_left_minus_push() {
-    let host = Host::deployed();
-    let push = host.longest_push().unwrap();
-    assert!(push > 0.0, "{push}");
-    host.edit(|state| state["longest_push_ms"] = json!(90_000_500));
-    let left = |at: OffsetDateTime| {
-        let json = host.status(&["--json"]).succeeds().json();
-        let site = &json["lineages"][0]["sites"][0];
-        let until = site["not_after"].as_str().unwrap();
-        let until = OffsetDateTime::parse(until, &Rfc3339).unwrap();
-        (site["slack_seconds"].as_i64().unwrap(), (until - at).whole_seconds() - 90_000)
-    };
-    let (slack, latest) = left(now());
-    let (_, earliest) = left(now());
-    assert!((earliest - 2..=latest).contains(&slack), "{earliest} {slack} {latest}");
-}
-
-#[test]
-fn longest_push_is_remembered() {
-    let host = Host::deployed();
-    host.edit(|state| state["longest_push_ms"] = json!(1));
-    host.renew();
-    host.service.hold_pushes(true);
-    thread::scope(|scope| {
-        let run = scope.spawn(|| host.deploy().succeeds());
-        let readings =
-            || request_lines(&host.service).iter().filter(|line| *line == "GET /api/me/sites").count();
-        let before = readings();
-        // There is a pause before each reading except the first.
-        while readings() < before + 4 {
-            thread::yield_now();
-        }
-        host.service.hold_pushes(false);
-        host.service.push_now();
-        run.join().unwrap();
-    });
-    let push = host.longest_push().unwrap();
-    assert!(push > 0.1, "{push}");
-    assert_eq!(host.shown(), days(39, Some(true)));
-
-    host.edit(|state| state["longest_push_ms"] = json!(DAY * 1000));
-    for _ in 0..2 {
-        host.lineage.renew_between(&SITES, [-1, 40]);
-        host.deploy().succeeds();
-        assert_eq!(host.longest_push(), Some(86_400.0), "longer than that of this run");
-        assert_eq!(host.shown(), days(38, Some(true)));
-    }
-    // It counts for every lineage of the host.
-    let other = Lineage::issued_for(&["b.example"]);
-    host.service.add_site("b.example");
-    deploy(&host.service, &other, host.state.path()).succeeds();
-    let json = host.status(&["--json"]).succeeds().json();
-    let slacks = json["lineages"].as_array().unwrap().iter().map(|lineage| &lineage["sites"][0]);
-    for site in slacks {
-        let until = site["not_after"].as_str().unwrap();
-        let until = OffsetDateTime::parse(until, &Rfc3339).unwrap();
-        let left = (until - now()).whole_seconds();
-        assert!(site["slack_seconds"].as_i64().unwrap() - left < -DAY + 60, "{site}");
-    }
-    host.status(&["--forget", host.lineage.path().to_str().unwrap()]).succeeds();
-    assert!(host.longest_push().unwrap() < 86_400.0);
 }
 
 #[test]
@@ -211,7 +118,6 @@ fn stale_address_limits_the_slack() {
     host.renew();
     host.deploy().env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]).exits_with(75);
     assert_eq!(host.shown(), days(9, Some(false)));
-    assert!(host.uploaded_at().is_string());
 
     // The address can no longer be reached, and was last seen to serve the old leaf.
     host.service.close_edge_address(&stale);
@@ -248,7 +154,6 @@ fn unverified_upload_does_not_lengthen_slack() {
     let output = deploy().args(["--wait", "1", "--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: synced"]);
     assert_eq!(host.shown(), days(9, None), "last seen to serve the old leaf, before the upload");
-    assert_eq!(host.uploaded_at(), Value::Null, "the service confirmed the push");
     // The bare upload looks at no edge, and knows no addresses.
     deploy().args(["--domain", "a.example", "--wait", "0"]).succeeds();
     assert_eq!(host.shown(), days(9, None));
@@ -350,15 +255,14 @@ fn edge_check_of_sync_counts() {
     let host = Host::deployed();
     // As an earlier release would have left it.
     host.edit(|state| {
-        state.as_object_mut().unwrap().remove("longest_push_ms");
         state["sites"][0].as_object_mut().unwrap().remove("edge");
     });
-    assert_eq!((host.shown(), host.longest_push()), (days(9, Some(true)), None));
+    assert_eq!(host.shown(), days(9, Some(true)));
     set_back(host.state.path(), DAY);
     host.sync().succeeds();
     let seen = &host.recorded()["sites"][0]["edge"]["seen"][&host.service.endpoints().edge];
     assert_eq!(seen["fingerprint"], host.recorded()["certificate"]["fingerprint"]);
-    assert_eq!((host.shown(), host.longest_push()), (days(9, Some(true)), None), "nothing was pushed");
+    assert_eq!(host.shown(), days(9, Some(true)));
 }
 
 #[test]
@@ -370,63 +274,6 @@ fn unreadable_memory_is_dropped() {
         host.edit(|state| state["sites"][0]["edge"] = edge.clone());
         assert_eq!(host.shown(), days(9, Some(true)), "{edge}: the outcome of the last run counts");
     }
-}
-
-#[test]
-fn nothing_to_do_measures_nothing() {
-    let host = Host::deployed();
-    fs::remove_file(&state_files(host.state.path())[0]).unwrap();
-    host.deploy().succeeds();
-    assert_eq!((host.shown(), host.longest_push()), (days(9, Some(true)), None));
-}
-
-#[test]
-fn later_run_completes_the_push() {
-    let host = Host::deployed();
-    host.renew();
-    host.service.hold_pushes(true);
-    host.deploy().args(["--wait", "1"]).exits_with(75);
-    assert_eq!(host.shown(), days(9, Some(false)));
-    assert!(host.uploaded_at().is_string());
-    host.service.hold_pushes(false);
-    host.service.push_now();
-    let mut state = host.recorded();
-    state["longest_push_ms"] = json!(1);
-    // The clock was set back; no run looked for more than three hours; a push of at most ten minutes.
-    for (uploaded, looked, push) in
-        [(-600, -590, 0.001), (4 * 3600, 3 * 3600 + 300, 3300.0), (600, 570, 600.0)]
-    {
-        host.edit(|other| *other = state.clone());
-        host.age_upload(uploaded, looked);
-        host.sync().succeeds();
-        assert_eq!((host.shown(), host.uploaded_at()), (days(39, Some(true)), Value::Null));
-        assert!((push..push + 300.0).contains(&host.longest_push().unwrap()), "{uploaded}");
-    }
-    host.sync().succeeds();
-    assert!((600.0..900.0).contains(&host.longest_push().unwrap()), "measured once");
-}
-
-#[test]
-fn next_leaf_abandons_the_push() {
-    let host = Host::deployed();
-    host.service.hold_pushes(true);
-    host.renew();
-    host.deploy().args(["--wait", "1"]).exits_with(75);
-    host.renew();
-    host.deploy().fails_temporarily(&host.service);
-    assert_eq!(host.uploaded_at(), Value::Null);
-    assert_eq!(host.shown(), days(9, Some(false)));
-}
-
-#[test]
-fn bare_upload_is_measured_by_sync() {
-    let host = Host::new();
-    host.deploy().args(["--domain", "a.example", "--wait", "0"]).succeeds();
-    assert_eq!((host.shown(), host.longest_push()), (days(9, None), None));
-    host.age_upload(600, 600);
-    host.sync().succeeds();
-    assert_eq!(host.shown(), days(9, Some(true)));
-    assert!((600.0..900.0).contains(&host.longest_push().unwrap()));
 }
 
 #[test]
@@ -454,4 +301,27 @@ fn superseded_site_has_no_slack() {
     let other = lineages.iter().find(|lineage| lineage["state"] == "deployed").unwrap();
     assert_eq!(other["sites"][0]["serves_leaf"], true);
     assert!(other["sites"][0]["slack_seconds"].as_i64().unwrap() > 80 * DAY);
+}
+
+#[test]
+fn handshakes_without_upload_count() {
+    let host = Host::deployed();
+    fs::remove_file(&state_files(host.state.path())[0]).unwrap();
+    host.deploy().succeeds();
+    assert_eq!(host.shown(), days(9, Some(true)));
+}
+
+#[test]
+fn later_run_sees_what_arrived() {
+    let host = Host::deployed();
+    host.service.hold_pushes(true);
+    host.renew();
+    host.deploy().args(["--wait", "1"]).exits_with(75);
+    assert_eq!(host.shown(), days(9, Some(false)));
+    host.deploy().fails_temporarily(&host.service);
+    assert_eq!(host.shown(), days(9, Some(false)));
+    host.service.hold_pushes(false);
+    host.service.push_now();
+    host.sync().succeeds();
+    assert_eq!(host.shown(), days(39, Some(true)));
 }

@@ -157,7 +157,7 @@ fn expiry_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDat
 fn time_left(site: &SiteStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Gauge> {
     let validity = site.served_validity()?;
     let deployed = validity.not_after - now;
-    let left = site.seen.slack(Duration::ZERO, now).map_or(deployed, |seen| seen.min(deployed));
+    let left = site.seen.slack(now).map_or(deployed, |seen| seen.min(deployed));
     let seen = site.seen_validity().filter(|seen| seen.not_after < validity.not_after);
     Some(thresholds.time_left(left, seen.unwrap_or(validity)))
 }

@@ -39,7 +39,6 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
         is_begun: false,
         pending_validity: None,
         last_success: Some(NOW - Duration::days(30)),
-        longest_push: None,
         last_error: None,
         sites: vec![SiteStatus {
             id: Some(1),

@@ -85,7 +85,6 @@ impl LineageStatus {
             is_begun: begun.is_some(),
             pending_validity: pending_since.and_then(|_| latest_validity(&disk, state)),
             last_success: state.and_then(|state| state.last_success),
-            longest_push: state.and_then(LineageState::longest_push),
             last_error: state.and_then(|state| state.result.clone()).filter(|result| result.exit_code != 0),
             deployed: state.and_then(LineageState::deployed).map(LeafSummary::recorded),
             sites: state.map(|state| sites(state, &disk)).unwrap_or_default(),

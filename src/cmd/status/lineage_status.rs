@@ -34,8 +34,6 @@ pub(super) struct LineageStatus {
     /// Dates of the pending leaf; `None` if nothing is pending or they are unknown.
     pub(super) pending_validity: Option<Validity>,
     pub(super) last_success: Option<OffsetDateTime>,
-    /// The longest push that its runs measured.
-    pub(super) longest_push: Option<std::time::Duration>,
     /// The last run, if it failed.
     pub(super) last_error: Option<RunResult>,
     pub(super) disk: DiskStatus,

@@ -109,8 +109,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
         let edges_of = |lineage: &LineageStatus| layers.edge_addresses(lineage.edge_address.as_ref());
         verify::verify(&mut lineages, edges_of)?;
     }
-    let longest_push = slack::fill(&mut lineages, now);
-    report.body.set("push_seconds_longest", longest_push.map(|push| push.as_secs_f64()));
+    slack::fill(&mut lineages, now);
     report.body.set("lineages", json::lineages(&lineages));
     report.body.set("last_sync", last_sync::json(&last_sync));
     let subject = Subject { lineages: &lineages, state_errors: &state_errors, last_sync: &last_sync };
@@ -133,9 +132,6 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     report.warnings.extend(last_sync.faults.iter().map(ToString::to_string));
     if args.metrics.is_none() {
         report.body.text = table::text(&lineages, args.wide, now, context.style);
-        if args.wide {
-            report.body.text += &slack::push_line(longest_push);
-        }
         report.body.text += &last_sync::text(&last_sync, now, context.style);
     }
     for error in state_errors {

@@ -1,47 +1,30 @@
 //! Slack: the time left to deploy before visitors of a site get an invalid certificate. It is the time until the
-//! earliest expiry among the leaves that its edge addresses were last seen to serve, minus the longest push measured
-//! on this host.
+//! earliest expiry among the leaves that its edge addresses were last seen to serve.
 
 use time::{Duration, OffsetDateTime};
 
 use super::lineage_status::{EdgeOutcome, LineageStatus, SiteStatus, Validity};
 use crate::outcome::Outcome;
-use crate::sightings;
-use crate::text::people;
 
-/// Fills in `slack` and `serves_leaf` of all sites. Returns the longest push, if any was measured.
-pub(super) fn fill(lineages: &mut [LineageStatus], now: OffsetDateTime) -> Option<std::time::Duration> {
-    let longest = lineages.iter().filter_map(|lineage| lineage.longest_push).max();
-    let push = longest.map_or(Duration::ZERO, |push| push.try_into().unwrap_or(Duration::MAX));
+/// Fills in `slack` and `serves_leaf` of all sites.
+pub(super) fn fill(lineages: &mut [LineageStatus], now: OffsetDateTime) {
     for lineage in lineages {
         let leaf = lineage.leaf().map(|leaf| leaf.fingerprint.clone());
         for site in &mut lineage.sites {
-            site.slack = site.slack_with(push, now);
+            site.slack = site.time_left(now);
             site.serves_leaf = leaf.as_ref().and_then(|leaf| site.serves_leaf(leaf));
         }
     }
-    longest
-}
-
-/// The line of `--wide` that shows the longest push; empty if none was measured.
-pub(super) fn push_line(longest: Option<std::time::Duration>) -> String {
-    longest.map(|push| format!("longest push: {}\n", people::elapsed(push))).unwrap_or_default()
 }
 
 impl SiteStatus {
-    /// The slack if a push takes this long. If the edge was never seen, the leaf that follows from the last outcome
-    /// counts.
-    fn slack_with(&self, push: Duration, now: OffsetDateTime) -> Option<Duration> {
+    /// Time until the first of the leaves that visitors get expires; zero if an address serves none that they accept. If
+    /// the edge was never seen, the leaf that follows from the last outcome counts.
+    pub(super) fn time_left(&self, now: OffsetDateTime) -> Option<Duration> {
         if self.is_left_to_others() {
             return None;
         }
-        let recorded = || Some(sightings::slack(self.expiry()?, push, now));
-        self.seen.slack(push, now).or_else(recorded)
-    }
-
-    /// Time until the first of the leaves that visitors get expires; zero if an address serves none that they accept.
-    pub(super) fn time_left(&self, now: OffsetDateTime) -> Option<Duration> {
-        self.slack_with(Duration::ZERO, now)
+        self.seen.slack(now).or_else(|| Some(self.expiry()? - now))
     }
 
     /// Dates of the first to expire of the leaves that its addresses were last seen to serve; `None` if none was seen,
@@ -139,25 +122,5 @@ mod tests {
         for (number, (lineage, slack, serves_leaf)) in rows.into_iter().enumerate() {
             assert_eq!(filled(lineage), (slack, serves_leaf), "row {number}");
         }
-    }
-
-    #[test]
-    fn longest_push_of_the_host_counts() {
-        let measured = |push: Option<u64>| LineageStatus {
-            longest_push: push.map(std::time::Duration::from_millis),
-            ..deployed("x", 1)
-        };
-        let slack = |pushes: [Option<u64>; 2]| {
-            let mut lineages = pushes.map(measured);
-            let longest = fill(&mut lineages, NOW);
-            let [first, second] = lineages.map(|lineage| lineage.sites[0].slack.unwrap());
-            assert_eq!(first, second, "the same for all lineages");
-            (longest.map(|push| push.as_millis()), first)
-        };
-        let left = Duration::hours(25);
-        assert_eq!(slack([None, None]), (None, left));
-        assert_eq!(slack([Some(2_500), None]), (Some(2_500), left - Duration::milliseconds(2_500)));
-        assert_eq!(slack([Some(1), Some(90_000_000)]), (Some(90_000_000), Duration::ZERO));
-        assert!(slack([Some(u64::MAX), None]).1.is_negative(), "no overflow");
     }
 }

@@ -19,7 +19,6 @@ use super::survey::{EdgeLog, Survey, tried};
 use super::upload::UploadResult;
 use super::verdict::report_untouched;
 use crate::api::{AttemptError, RequestError, SavedSite, Site};
-use crate::clock::Start;
 use crate::error::{Diagnostic as _, ErrorKind};
 use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
@@ -170,7 +169,7 @@ impl ModelDeployment<'_> {
 
     fn upload_for(&self, world: &mut World, domain: &Domain) -> UploadResult {
         let (id, is_new) = world.upload(World::index_of(domain), self.leaf).map_err(request_error)?;
-        Ok(StoredRecord { id, is_new, is_of_others: false, contradiction: None, at: Start::now() })
+        Ok(StoredRecord { id, is_new, is_of_others: false, contradiction: None })
     }
 
     /// The wait with one pause, in which the configuration reaches the edges unless its push is held.

@@ -184,7 +184,7 @@ impl HostLineage {
             state.finish((0, None), sites, &ChangedRecords::default(), &self.options(), world.now);
             self.state = Some(state);
         } else if let Some(state) = &mut self.state {
-            state.update_sites(|site| superseded.update(site), None, world.now);
+            state.update_sites(|site| superseded.update(site), None);
         }
     }
 
@@ -198,11 +198,7 @@ impl HostLineage {
         }
         let drift = checked.drift();
         if let (None, true, Some(state)) = (&drift, checked.has_changes(world.now), &mut self.state) {
-            state.update_sites(
-                |site| checked.update(site, world.now),
-                checked.checked_at(world.now),
-                world.now,
-            );
+            state.update_sites(|site| checked.update(site, world.now), checked.checked_at(world.now));
         }
         drift
     }

@@ -100,7 +100,7 @@ impl BeforeDeployment {
                 _ => continue,
             };
             assert_eq!(serves_leaf, expected, "{site:?}");
-            let (left, slack) = (own.not_after - world.now, site.edge.slack(Duration::ZERO, world.now));
+            let (left, slack) = (own.not_after - world.now, site.edge.slack(world.now));
             assert!(expected == Some(false) || slack == Some(left), "{site:?}");
         }
     }
@@ -283,7 +283,7 @@ impl Fixpoint<'_> {
         let (world, lineage) = (self.world, &self.host.lineages[at]);
         let Some(known) = lineage.state.as_ref().and_then(|state| recorded(state, site)) else { return };
         let own = &world.leaves[lineage.leaf];
-        let (left, slack) = (own.not_after - world.now, known.edge.slack(Duration::ZERO, world.now));
+        let (left, slack) = (own.not_after - world.now, known.edge.slack(world.now));
         assert!(
             slack.is_some_and(|slack| slack <= left),
             "site {site}: slack {slack:?} of {left}: {known:?}"

@@ -32,7 +32,7 @@ impl StateTemplate {
         if let Some(fields) = state.as_object_mut() {
             fields.insert("pending_since".into(), begun);
             fields.insert("sites".into(), json!([]));
-            for unknown in ["result", "last_success", "reported"] {
+            for unknown in ["result", "last_success", "sites_service"] {
                 fields.insert(unknown.into(), Value::Null);
             }
             fields.insert("records".into(), json!([]));
@@ -44,7 +44,7 @@ impl StateTemplate {
     #[must_use]
     pub fn with_service(&self, base_url: &str) -> Self {
         let mut state = self.0.clone();
-        for pointer in ["/service", "/reported/service", "/standing/settings/base_url"] {
+        for pointer in ["/service", "/sites_service", "/standing/settings/base_url"] {
             if let Some(value) = state.pointer_mut(pointer) {
                 *value = base_url.into();
             }
