@@ -1,5 +1,5 @@
 //! Compares decisions from the part of an account around a lineage with those from the whole account, on generated
-//! accounts: the sites that are superseded, the edges to observe, the plan, and the warnings.
+//! accounts: the sites that need no deployment, the edges to observe, the plan, and the warnings.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,8 +8,6 @@ use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 
 use super::left_behind::left_by_renewal;
-use super::not_needed::Contender;
-use super::planning::PlanInputs;
 use super::scope::{Scope, SurveyGroup};
 use super::survey::{Survey, tried};
 use crate::api::{Listing, Record, RecordType, Site};
@@ -75,7 +73,7 @@ struct Decisions<'a> {
     has_sites: Result<bool, String>,
     error: Option<String>,
     unlisted: Vec<String>,
-    superseded: BTreeMap<u64, NotNeeded>,
+    not_needed: BTreeMap<u64, NotNeeded>,
     warnings: Vec<String>,
     groups: Vec<(Vec<*const Site>, Vec<*const Site>)>,
     uploads: Vec<(&'a str, Vec<u64>, bool, Vec<&'a str>)>,
@@ -124,26 +122,26 @@ impl<'h> Case<'h> {
     }
 
     fn decisions<'a>(&'a self, account: &Account<'a>) -> Decisions<'a> {
-        let (leaf, deployments) = (LeafRank::of(&self.leaf), &self.host.deployments);
-        let contender = Contender { lineage: LINEAGE, leaf, deployments, now: NOW };
-        let contending = (!self.allow.older).then_some(&contender);
-        let scope = Scope::new(&self.requested, self.names(), contending, account);
-        let mut report = DeployReport::new("deploy");
-        let has_sites = scope.has_sites(&self.leaf.names, false, account, &mut report);
-        let groups = scope.survey_groups(account, !self.allow.older);
-        let survey = self.survey(&groups);
-        let inputs = PlanInputs {
-            scope: &scope,
+        let deployments = &self.host.deployments;
+        let scope = Scope {
+            lineage: LINEAGE,
+            leaf: LeafRank::of(&self.leaf),
+            names: self.names(),
+            domains: &self.requested,
             account,
-            survey: &survey,
-            contender: &contender,
+            deployments,
             deployed: &self.deployed,
             missed: &self.missed,
             verify: if self.is_verified { Verify::Auto } else { Verify::Off },
             allow: self.allow,
             force: self.force,
+            now: NOW,
         };
-        let Plan { uploads, targets, .. } = inputs.plan();
+        let mut report = DeployReport::new("deploy");
+        let has_sites = scope.has_sites(&self.leaf.names, false, &mut report);
+        let groups = scope.survey_groups(!self.allow.older);
+        let survey = self.survey(&groups);
+        let Plan { uploads, targets, .. } = scope.plan(&survey);
         let spelled = |domain: &'a Domain| domain.spelled();
         let uploads = uploads.into_iter().map(|upload| {
             let alternatives = upload.alternatives.into_iter().map(spelled).collect();
@@ -155,8 +153,8 @@ impl<'h> Case<'h> {
             has_sites: has_sites.map_err(|error| error.to_string()),
             error: report.error().map(str::to_owned),
             unlisted: report.body.sites.iter().map(|site| site.domain.clone()).collect(),
-            superseded: scope.superseded().clone().into_iter().collect(),
-            warnings: left_by_renewal(LINEAGE, |domain| scope.covers(domain), account, deployments),
+            not_needed: scope.not_needed(&survey).into_iter().collect(),
+            warnings: left_by_renewal(LINEAGE, &scope.names, account, deployments),
             groups: groups.iter().map(|group| (addresses(&group.wanted), addresses(&group.others))).collect(),
             uploads: uploads.collect(),
             targets: targets.collect(),

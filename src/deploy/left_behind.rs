@@ -4,7 +4,7 @@
 use time::{Duration, OffsetDateTime};
 
 use crate::api::{Listing, Site};
-use crate::names::Domain;
+use crate::names::Names;
 use crate::plan::Account;
 use crate::state::{ServiceDeployments, StoredLeaf};
 use crate::text::rfc3339;
@@ -12,15 +12,15 @@ use crate::text::rfc3339;
 /// A certificate that expires within this time, and that no lineage renews, is reported by every `sync`.
 const DUE: Duration = Duration::days(14);
 
-/// The sites with a certificate that a lineage deployed before its names changed. `covers` tests the present names.
+/// The sites with a certificate that a lineage deployed before its names changed to these.
 pub(super) fn left_by_renewal(
     lineage: &str,
-    covers: impl Fn(&Domain) -> bool,
+    names: &Names,
     account: &Account<'_>,
     deployments: &ServiceDeployments,
 ) -> Vec<String> {
     let is_left = |site: &Site, leaf: &StoredLeaf| {
-        leaf.lineage == lineage && !covers(&site.domain) && !deployments.has_other(&site.domain, lineage)
+        leaf.lineage == lineage && !names.cover(&site.domain) && !deployments.has_other(&site.domain, lineage)
     };
     messages(account.sites.iter().copied(), deployments, is_left)
 }

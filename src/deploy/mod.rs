@@ -12,9 +12,7 @@ mod displaced;
 mod error;
 mod journal;
 mod left_behind;
-mod not_needed;
 mod pending_site;
-mod planning;
 mod polling;
 mod request;
 mod rollout;
@@ -154,22 +152,8 @@ impl Deployment<'_> {
         let mut redactor = Redactor::default();
         vetted.key().hide_in(&mut redactor);
         let client = clients.client(self.settings, redactor, self.deadline)?;
-        let request = RolloutRequest {
-            client: &client,
-            clients,
-            vetted,
-            domains: self.domains,
-            settings: self.settings,
-            allow: self.allow(),
-            journal,
-            memory: &memory,
-            account: self.account,
-            upload_only: self.upload_only,
-            force: self.force,
-            dry_run: self.dry_run,
-            deadline: self.deadline,
-            progress: self.progress,
-        };
+        let request =
+            RolloutRequest { deployment: self, client: &client, clients, vetted, journal, memory: &memory };
         rollout::run(&request, report).await
     }
 

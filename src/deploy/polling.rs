@@ -38,11 +38,12 @@ impl Polling<'_> {
         if !sites.iter().any(PendingSite::is_worth_reading) {
             return;
         }
-        let settings = self.request.settings;
+        let settings = self.request.deployment.settings;
         if settings.wait.is_zero() {
             return self.read_and_bind(sites, || READ_TIMEOUT).await;
         }
-        let mut pauses = Pauses::until(Deadline::after(settings.wait).or_sooner(self.request.deadline));
+        let mut pauses =
+            Pauses::until(Deadline::after(settings.wait).or_sooner(self.request.deployment.deadline));
         // A request that stalls must leave time for the handshakes.
         let end = pauses.end;
         let read_timeout = || end.left() / 2;
@@ -65,16 +66,16 @@ impl Polling<'_> {
             self.read_and_bind(sites, || LAST_READ_TIMEOUT).await;
         }
         if sites.iter().any(|site| site.is_handshake_due(true) && !site.is_edge_checked) {
-            let end = Deadline::after(LAST_CHECK_TIMEOUT).or_sooner(self.request.deadline);
+            let end = Deadline::after(LAST_CHECK_TIMEOUT).or_sooner(self.request.deployment.deadline);
             self.check_edge(sites, true, end).await;
         }
     }
 
     /// Shows what the wait is for: the push, or the edge afterwards.
     fn show(&self, sites: &[PendingSite<'_>]) {
-        let limit = self.request.settings.wait;
+        let limit = self.request.deployment.settings.wait;
         let is_pushed = sites.iter().all(|site| site.stored.is_err() || site.is_pushed());
-        self.request.progress.enter(if is_pushed {
+        self.request.deployment.progress.enter(if is_pushed {
             let served = sites.iter().filter(|site| site.view.is_served()).count();
             Phase::Verifying { served, sites: sites.len(), limit }
         } else {
@@ -147,7 +148,7 @@ impl Polling<'_> {
     /// Handshakes with the edges of the sites that are pushed or could not be read; in the last round, of every bound
     /// site.
     async fn check_edge(&self, sites: &mut [PendingSite<'_>], is_last: bool, end: Deadline) {
-        if self.request.settings.verify == Verify::Off {
+        if self.request.deployment.settings.verify == Verify::Off {
             return;
         }
         let due = sites.iter_mut().filter(|site| site.is_handshake_due(is_last));

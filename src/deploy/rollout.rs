@@ -8,9 +8,7 @@ use super::conversion::recorded_leaf;
 use super::displaced::displaced;
 use super::error::DeployError;
 use super::left_behind::left_by_renewal;
-use super::not_needed::Contender;
 use super::pending_site::{PendingSite, StoredRecord};
-use super::planning::PlanInputs;
 use super::polling::Polling;
 use super::request::RolloutRequest;
 use super::scope::Scope;
@@ -27,22 +25,26 @@ use crate::plan::{Account, IndexedListing, Plan, Step, Target};
 use crate::progress::Phase;
 use crate::report::{DeployReport, ServingReport};
 use crate::settings::{Settings, Verify};
-use crate::state::{LeafRank, ServiceDeployments};
+use crate::state::LeafRank;
 use crate::verify::Edge;
 
 /// Rolls out and adds the results to the report. An error means that nothing was sent; failures of single sites are in
 /// the report.
 pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport) -> Result<(), DeployError> {
-    match (request.upload_only, request.dry_run) {
-        (true, true) => report.set_plan(request.domains.iter().map(Step::upload_only).collect()),
+    match (request.deployment.upload_only, request.deployment.dry_run) {
+        (true, true) => report.set_plan(request.deployment.domains.iter().map(Step::upload_only).collect()),
         (true, false) => {
-            request.journal.claim(request.memory, request.domains.iter().map(Domain::host), report);
+            request.journal.claim(
+                request.memory,
+                request.deployment.domains.iter().map(Domain::host),
+                report,
+            );
             upload_only(request, report).await;
         }
         (false, _) => {
-            request.progress.enter(Phase::Reading);
+            request.deployment.progress.enter(Phase::Reading);
             let own;
-            let listing = if let Some(account) = request.account {
+            let listing = if let Some(account) = request.deployment.account {
                 &account.listing
             } else {
                 own = IndexedListing::new(request.client.listing().await?);
@@ -83,9 +85,9 @@ async fn run_planned(
     let leaf = &request.vetted.chain().leaf;
     let (names, lineage) = (Names::of(leaf.dns_names()), request.journal.lineage());
     let memory = request.memory;
-    let account = listing.around(&names, request.domains, memory.records.iter().copied());
+    let account = listing.around(&names, request.deployment.domains, memory.records.iter().copied());
     let looked_up;
-    let deployments = if let Some(known) = request.account {
+    let deployments = if let Some(known) = request.deployment.account {
         &known.deployments
     } else {
         looked_up = request.journal.neighbours(memory, hosts(request, &account), report);
@@ -97,46 +99,48 @@ async fn run_planned(
     deployed.retain(|_, record| {
         deployments.leaves_in(*record).iter().all(|known| known.rank.fingerprint == fingerprint)
     });
-    let contender = contender(request, deployments);
-    let is_contending = !request.allow.older;
-    let scope = Scope::new(request.domains, names, is_contending.then_some(&contender), &account);
-    require_earlier_sites(request, &scope, &account, (listing, deployments))?;
-    if !scope.has_sites(&leaf.names(), may_skip(request, &account), &account, report)? {
+    let none = HashMap::new();
+    let allow = request.deployment.allow();
+    let scope = Scope {
+        lineage,
+        leaf: LeafRank::of(&recorded_leaf(leaf)),
+        names,
+        domains: request.deployment.domains,
+        account: &account,
+        deployments,
+        deployed: &deployed,
+        missed: if request.deployment.force { &none } else { &memory.missed },
+        verify: request.deployment.settings.verify,
+        allow,
+        force: request.deployment.force,
+        now: clock::now(),
+    };
+    require_earlier_sites(request, &scope, listing)?;
+    // An incomplete listing may lack one.
+    let may_skip = request.deployment.settings.skip_unmatched && account.site_gaps.is_empty();
+    if !scope.has_sites(&leaf.names(), may_skip, report)? {
         return Ok(());
     }
-    let edge =
-        Edge::new(request.vetted.chain(), &request.settings.edge_addresses, request.clients.handshakes()?);
-    let groups = scope.survey_groups(&account, !request.allow.older);
+    let chain = request.vetted.chain();
+    let edge = Edge::new(chain, &request.deployment.settings.edge_addresses, request.clients.handshakes()?);
+    let groups = scope.survey_groups(!allow.older);
     let survey = Survey::run(request, &edge, &groups, &deployed).await;
-    let none = HashMap::new();
-    let planning = PlanInputs {
-        scope: &scope,
-        account: &account,
-        survey: &survey,
-        contender: &contender,
-        deployed: &deployed,
-        missed: if request.force { &none } else { &memory.missed },
-        verify: request.settings.verify,
-        allow: request.allow,
-        force: request.force,
-    };
-    let plan = planning.plan();
-    let covers = |domain: &Domain| scope.covers(domain);
-    report.warnings.extend(left_by_renewal(lineage, covers, &account, deployments));
-    let log = EdgeLog { survey: &survey, leaf: recorded_leaf(leaf).to_seen(), now: contender.now };
-    if request.dry_run {
+    let plan = scope.plan(&survey);
+    report.warnings.extend(left_by_renewal(lineage, &scope.names, &account, deployments));
+    let log = EdgeLog { survey: &survey, leaf: recorded_leaf(leaf).to_seen(), now: scope.now };
+    if request.deployment.dry_run {
         report.set_plan(plan.steps());
         report.body.serving = Some(serving(&plan, &survey));
     } else {
         carry_out(request, &plan, listing, &edge, &log, report).await;
         // `sync` counts superseded lineages instead.
-        if report.body.changed && request.account.is_none() {
+        if report.body.changed && request.deployment.account.is_none() {
             let bound = report.body.sites.iter().filter(|site| site.outcome.is_bound());
             let bound = bound.map(|site| site.domain.as_str());
-            report.warnings.extend(displaced(lineage, bound, deployments, contender.now));
+            report.warnings.extend(displaced(lineage, bound, deployments, scope.now));
         }
     }
-    report_untouched(&plan, &log, request.settings, report);
+    report_untouched(&plan, &log, request.deployment.settings, report);
     report.body.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
     Ok(())
 }
@@ -145,44 +149,34 @@ async fn run_planned(
 /// account.
 fn require_earlier_sites(
     request: &RolloutRequest<'_>,
-    scope: &Scope<'_>,
-    account: &Account<'_>,
-    (listing, deployments): (&IndexedListing, &ServiceDeployments),
+    scope: &Scope<'_, '_>,
+    listing: &IndexedListing,
 ) -> Result<(), DeployError> {
-    if !account.site_gaps.is_empty() || scope.requests_any(account) {
+    if !scope.account.site_gaps.is_empty() || scope.requests_any() {
         return Ok(());
     }
-    let lists_none = account.site_count == 0;
-    let lineage = request.journal.lineage();
+    let lists_none = scope.account.site_count == 0;
     let is_listed = |host: &str| listing.has_site(host);
-    let sites = if lists_none && request.account.is_none() {
-        request.journal.all_deployments(request.memory).missing_hosts(lineage, lists_none, is_listed)
+    let sites = if lists_none && request.deployment.account.is_none() {
+        let all = request.journal.all_deployments(request.memory);
+        all.missing_hosts(scope.lineage, lists_none, is_listed)
     } else {
-        deployments.missing_hosts(lineage, lists_none, is_listed)
+        scope.deployments.missing_hosts(scope.lineage, lists_none, is_listed)
     };
-    if sites.is_empty() { Ok(()) } else { Err(DeployError::SitesGone { lineage: lineage.to_owned(), sites }) }
-}
-
-/// Whether the run succeeds without a covered site. An incomplete listing may lack one.
-fn may_skip(request: &RolloutRequest<'_>, account: &Account<'_>) -> bool {
-    request.settings.skip_unmatched && account.site_gaps.is_empty()
+    if sites.is_empty() {
+        Ok(())
+    } else {
+        Err(DeployError::SitesGone { lineage: scope.lineage.to_owned(), sites })
+    }
 }
 
 /// The hosts of the sites around a lineage, including those that its records are stored for.
 fn hosts<'a>(request: &RolloutRequest<'a>, account: &Account<'a>) -> impl Iterator<Item = &'a str> {
     let stored = account.records.iter().flat_map(|record| record.domains.iter().chain(&record.name));
-    let domains = account.sites.iter().map(|site| &site.domain).chain(stored).chain(request.domains);
+    let domains =
+        account.sites.iter().map(|site| &site.domain).chain(stored).chain(request.deployment.domains);
     let hosts: BTreeSet<&str> = domains.map(Domain::host).collect();
     hosts.into_iter()
-}
-
-fn contender<'a>(request: &RolloutRequest<'a>, deployments: &'a ServiceDeployments) -> Contender<'a> {
-    Contender {
-        lineage: request.journal.lineage(),
-        leaf: LeafRank::of(&recorded_leaf(&request.vetted.chain().leaf)),
-        deployments,
-        now: clock::now(),
-    }
 }
 
 /// What the edges of the planned sites serve now.
@@ -209,13 +203,13 @@ async fn carry_out(
     request.journal.claim(request.memory, hosts.map(|target| target.site.domain.host()), report);
     let mut results = upload_planned(request, &plan.uploads, listing, report).await;
     find_created(&mut results, listing);
-    let mut sites = pending_sites(plan, &results, request.settings.verify);
+    let mut sites = pending_sites(plan, &results, request.deployment.settings.verify);
     bind_planned(request, &mut sites).await;
     Polling { request, edge, account_sites: listing.listing().sites.len() }
         .wait_until_served(&mut sites)
         .await;
 
-    report_results(plan, &results, &sites, log, request.settings, report);
+    report_results(plan, &results, &sites, log, request.deployment.settings, report);
 }
 
 /// Marks records that the complete listing lacked as created: if the response to an upload is lost, the response to

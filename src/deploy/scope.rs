@@ -1,25 +1,47 @@
-//! Determines which sites of the account a deployment is for, and reports if there are none.
+//! What a deployment is for: the sites of the account that must get the certificate, what is known of them before
+//! anything is sent, and the plan that follows. Pure.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use time::OffsetDateTime;
+
+use super::conversion::record_leaf;
 use super::error::DeployError;
-use super::not_needed::Contender;
 use super::site_error::SiteError;
+use super::survey::Survey;
 use super::verdict::unlisted_site;
 use crate::api::{Record, Site};
 use crate::names::{Domain, Names};
 use crate::outcome::Outcome;
-use crate::plan::{Account, NotNeeded};
+use crate::plan::{Account, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf};
 use crate::report::DeployReport;
+use crate::settings::Verify;
+use crate::state::{LeafRank, ServiceDeployments};
+use crate::verify::EdgeView;
 
 const NO_SITE: &str = "the account has no such site";
 
-/// The sites that must get the certificate, and the names it covers.
-pub(super) struct Scope<'a> {
-    domains: &'a [Domain],
-    names: Names,
-    /// The sites whose certificate another lineage of this host provides.
-    superseded: HashMap<u64, NotNeeded>,
+/// A leaf, and what is known of the account around it.
+pub(super) struct Scope<'a, 'l> {
+    pub(super) lineage: &'a str,
+    pub(super) leaf: LeafRank,
+    /// The names that it covers.
+    pub(super) names: Names,
+    /// The sites that were asked for; empty means every covered one.
+    pub(super) domains: &'a [Domain],
+    /// The part of the account around the lineage.
+    pub(super) account: &'a Account<'l>,
+    /// What this host deployed to the account.
+    pub(super) deployments: &'a ServiceDeployments,
+    /// The record of each site that an earlier run deployed this leaf to.
+    pub(super) deployed: &'a HashMap<u64, u64>,
+    /// The record of each site that an earlier upload of this leaf did not reach.
+    pub(super) missed: &'a HashMap<u64, u64>,
+    pub(super) verify: Verify,
+    pub(super) allow: Allow,
+    /// Upload even for sites that have the leaf.
+    pub(super) force: bool,
+    pub(super) now: OffsetDateTime,
 }
 
 /// The sites of a record whose edges serve it.
@@ -33,71 +55,54 @@ pub(super) struct SurveyGroup<'s> {
 
 const MAX_OTHER_SITES: usize = 3;
 
-impl<'a> Scope<'a> {
-    /// A contender leaves sites to other lineages.
-    pub(super) fn new(
-        domains: &'a [Domain],
-        names: Names,
-        contender: Option<&Contender<'_>>,
-        account: &Account<'_>,
-    ) -> Self {
-        let mut scope = Self { domains, names, superseded: HashMap::new() };
-        if let Some(contender) = contender {
-            let requested = account.sites.iter().filter(|site| scope.requests(site));
-            scope.superseded =
-                requested.filter_map(|site| Some((site.id, contender.superseded_on(site)?))).collect();
-        }
-        scope
-    }
-
-    /// The sites that were asked for; empty means every covered one.
-    pub(super) fn domains(&self) -> &'a [Domain] {
-        self.domains
-    }
-
-    pub(super) fn covers(&self, domain: &Domain) -> bool {
-        self.names.cover(domain)
-    }
-
+impl<'l> Scope<'_, 'l> {
     /// Whether a site was requested.
     fn requests(&self, site: &Site) -> bool {
-        if self.domains.is_empty() { self.covers(&site.domain) } else { self.domains.contains(&site.domain) }
+        if self.domains.is_empty() {
+            self.names.cover(&site.domain)
+        } else {
+            self.domains.contains(&site.domain)
+        }
     }
 
-    pub(super) fn requests_any(&self, account: &Account<'_>) -> bool {
-        account.sites.iter().any(|site| self.requests(site))
+    pub(super) fn requests_any(&self) -> bool {
+        self.account.sites.iter().any(|site| self.requests(site))
+    }
+
+    /// Which other lineage of this host provides the certificate of a site, if any.
+    fn superseded_on(&self, site: &Site) -> Option<NotNeeded> {
+        let site = (&site.domain, site.cert_id);
+        let later = self.deployments.superseding(site, self.lineage, &self.leaf, self.now)?;
+        Some(NotNeeded::Superseded { lineage: later.lineage.clone(), issued: later.rank.issued })
     }
 
     /// Whether a site must get the certificate.
     fn wants(&self, site: &Site) -> bool {
-        self.requests(site) && !self.superseded.contains_key(&site.id)
+        self.requests(site) && (self.allow.older || self.superseded_on(site).is_none())
     }
 
     /// The sites that must get the certificate.
-    pub(super) fn wanted<'s>(&self, account: &Account<'s>) -> impl Iterator<Item = &'s Site> {
-        account.sites.iter().copied().filter(|site| self.wants(site))
-    }
-
-    /// The sites that are left to other lineages.
-    pub(super) fn superseded(&self) -> &HashMap<u64, NotNeeded> {
-        &self.superseded
+    fn wanted(&self) -> impl Iterator<Item = &'l Site> {
+        self.account.sites.iter().copied().filter(|site| self.wants(site))
     }
 
     /// The sites that serve each record that may be replaced. Without `with_others`, only those that must get the
     /// certificate.
-    pub(super) fn survey_groups<'s>(&self, account: &Account<'s>, with_others: bool) -> Vec<SurveyGroup<'s>> {
-        let hosts: HashSet<&str> = self.wanted(account).map(|site| site.domain.host()).collect();
+    pub(super) fn survey_groups(&self, with_others: bool) -> Vec<SurveyGroup<'l>> {
+        let wanted: Vec<&Site> = self.wanted().collect();
+        let hosts: HashSet<&str> = wanted.iter().map(|site| site.domain.host()).collect();
         let is_stored_for_wanted = |record: &&&Record| {
             record.domains.iter().chain(&record.name).any(|domain| hosts.contains(domain.host()))
         };
-        let stored = account.records.iter().filter(is_stored_for_wanted).map(|record| record.id);
-        let bound = self.wanted(account).filter_map(|site| site.cert_id);
+        let stored = self.account.records.iter().filter(is_stored_for_wanted).map(|record| record.id);
+        let bound = wanted.iter().filter_map(|site| site.cert_id);
         let ids: HashSet<u64> = bound.chain(stored).collect();
-        let mut groups: BTreeMap<u64, SurveyGroup<'s>> = BTreeMap::new();
-        for &site in account.sites.iter().filter(|site| site.serves_https()) {
+        let wanted: HashSet<u64> = wanted.iter().map(|site| site.id).collect();
+        let mut groups: BTreeMap<u64, SurveyGroup<'l>> = BTreeMap::new();
+        for &site in self.account.sites.iter().filter(|site| site.serves_https()) {
             let Some(id) = site.cert_id.filter(|id| ids.contains(id)) else { continue };
             let group = groups.entry(id).or_default();
-            if self.wants(site) {
+            if wanted.contains(&site.id) {
                 group.wanted.push(site);
             } else if with_others && group.others.len() < MAX_OTHER_SITES {
                 group.others.push(site);
@@ -113,10 +118,9 @@ impl<'a> Scope<'a> {
         &self,
         names: &[String],
         may_skip: bool,
-        account: &Account<'_>,
         report: &mut DeployReport,
     ) -> Result<bool, DeployError> {
-        let is_missing = |domain: &&Domain| !account.sites.iter().any(|site| site.domain == **domain);
+        let is_missing = |domain: &&Domain| !self.account.sites.iter().any(|site| site.domain == **domain);
         for domain in self.domains.iter().filter(is_missing) {
             if !may_skip {
                 report.fail(SiteError::NoSuchSite(domain));
@@ -124,16 +128,85 @@ impl<'a> Scope<'a> {
             let outcome = if may_skip { Outcome::Skipped } else { Outcome::Refused };
             report.body.sites.push(unlisted_site(domain.spelled(), None, outcome, Some(NO_SITE.into())));
         }
-        let any = self.requests_any(account);
+        let any = self.requests_any();
         if any || !self.domains.is_empty() {
             return Ok(any);
         }
         if !may_skip {
-            return Err(DeployError::NoSiteCovered { sites: account.site_count, names: names.to_vec() });
+            return Err(DeployError::NoSiteCovered { sites: self.account.site_count, names: names.to_vec() });
         }
         let skipped =
             names.iter().map(|name| unlisted_site(name, None, Outcome::Skipped, Some(NO_SITE.into())));
         report.body.sites.extend(skipped);
         Ok(false)
+    }
+
+    /// Makes the plan.
+    pub(super) fn plan(&self, survey: &Survey) -> Plan<'l> {
+        let has_leaf = |site: &&&Site| survey.view(site.id).is_some_and(EdgeView::is_current);
+        let current = self.account.sites.iter().filter(has_leaf).filter_map(|site| site.cert_id);
+        let current: HashSet<u64> = current.collect();
+        let request = PlanRequest {
+            covers: &|domain| self.names.cover(domain),
+            domains: self.domains,
+            later_leaf: &|record| self.later_leaf(record, survey),
+            keeps_names: &|record| current.contains(&record) || self.keeps_names(record, survey),
+            not_needed: &self.not_needed(survey),
+            missed: self.missed,
+            allow: self.allow,
+        };
+        Plan::new(self.account, &request)
+    }
+
+    /// Whether the new leaf covers all names of every leaf that the record is known to hold, and at least one is known.
+    fn keeps_names(&self, record: u64, survey: &Survey) -> bool {
+        let served = survey.leaf_of(record).map(|leaf| &leaf.names);
+        let deployed = self.deployments.leaves_in(record);
+        let deployed = deployed.iter().map(|leaf| &leaf.names);
+        let covers = |name: &String| name.parse::<Domain>().is_ok_and(|name| self.names.cover(&name));
+        let mut known = served.into_iter().chain(deployed).peekable();
+        known.peek().is_some() && known.flatten().all(covers)
+    }
+
+    /// The requested sites that need no deployment: other lineages supersede this one there, or they have the leaf.
+    pub(super) fn not_needed(&self, survey: &Survey) -> HashMap<u64, NotNeeded> {
+        let records: HashSet<u64> = self.account.records.iter().map(|record| record.id).collect();
+        let exists = |record: u64| !self.account.record_gaps.is_empty() || records.contains(&record);
+        let requested = self.account.sites.iter().filter(|site| self.requests(site));
+        let not_needed = requested.filter_map(|site| {
+            let superseded = if self.allow.older { None } else { self.superseded_on(site) };
+            let is_current =
+                || site.config_synced && self.has_leaf(site, survey) && site.cert_id.is_some_and(exists);
+            let reason =
+                superseded.or_else(|| (!self.force && is_current()).then_some(NotNeeded::Current))?;
+            Some((site.id, reason))
+        });
+        not_needed.collect()
+    }
+
+    /// Whether the record that a site is bound to holds the leaf.
+    fn has_leaf(&self, site: &Site, survey: &Survey) -> bool {
+        let is_deployed = site.cert_id.is_some() && self.deployed.get(&site.id).copied() == site.cert_id;
+        match survey.view(site.id) {
+            // Another upload does not make an address respond.
+            Some(view) => view.is_current() || is_deployed && !view.may_change(),
+            // A handshake cannot show the certificate of a site without HTTPS.
+            None => is_deployed && (self.verify == Verify::Off || !site.serves_https()),
+        }
+    }
+
+    /// The valid leaf in a record if it was issued later than the new one, as far as it is known. Of lineages of this host
+    /// with equal issue dates, the same one must prevail that supersedes the other, or they would replace each other.
+    fn later_leaf(&self, record: u64, survey: &Survey) -> Option<RecordLeaf> {
+        let own = &self.leaf;
+        let served = survey.leaf_of(record);
+        let deployed = self.deployments.leaves_in(record).into_iter().filter(|leaf| {
+            let is_present = served.is_none_or(|served| served.fingerprint == leaf.rank.fingerprint);
+            leaf.rank.issued > own.issued || leaf.lineage != self.lineage && leaf.rank > *own && is_present
+        });
+        let deployed = deployed.map(record_leaf);
+        let served = served.filter(|leaf| leaf.issued > own.issued).cloned();
+        let valid = served.into_iter().chain(deployed).filter(|leaf| leaf.expires >= self.now);
+        valid.max_by_key(|leaf| leaf.issued)
     }
 }

@@ -43,14 +43,17 @@ impl Survey {
         deployed: &HashMap<u64, u64>,
     ) -> Self {
         let mut survey = Self::default();
-        if request.settings.verify == Verify::Off || request.force && request.allow.older {
+        if request.deployment.settings.verify == Verify::Off
+            || request.deployment.force && request.deployment.allow().older
+        {
             return survey;
         }
-        let surveyor = Surveyor { request, edge, end: Deadline::after(request.deadline.left() / 4) };
+        let surveyor =
+            Surveyor { request, edge, end: Deadline::after(request.deployment.deadline.left() / 4) };
         let first = surveyor.observe_all(groups.iter().map(|group| surveyor.observe_first(group))).await;
         survey.add(first.into_iter().flatten());
         let rest = survey.due(groups, |survey, group| {
-            request.dry_run || !request.force && survey.may_be_current(group, deployed)
+            request.deployment.dry_run || !request.deployment.force && survey.may_be_current(group, deployed)
         });
         let rest = surveyor.observe_all(rest.into_iter().map(|site| surveyor.observe_one(site))).await;
         survey.add(rest.into_iter().flatten());
@@ -180,7 +183,7 @@ impl Surveyor<'_> {
     }
 
     async fn observe_one<'s>(&self, site: &'s Site) -> Observed<'s> {
-        let mut view = EdgeView::new(self.request.settings.verify == Verify::Require);
+        let mut view = EdgeView::new(self.request.deployment.settings.verify == Verify::Require);
         let deadline = self.idle_deadline();
         self.edge.observe_with_retries(&site.domain, site.cname.as_deref(), &mut view, deadline).await;
         vec![(site, view)]

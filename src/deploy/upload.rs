@@ -30,8 +30,9 @@ pub(super) async fn upload_planned(
     listing: &IndexedListing,
     report: &mut DeployReport,
 ) -> Vec<UploadResult> {
-    request.progress.enter(Phase::Uploading { uploads: uploads.len() });
-    let body = UploadBody::new(request.vetted, request.settings.name.as_ref().map(RecordName::as_str));
+    request.deployment.progress.enter(Phase::Uploading { uploads: uploads.len() });
+    let body =
+        UploadBody::new(request.vetted, request.deployment.settings.name.as_ref().map(RecordName::as_str));
     let sent = uploads.iter().map(|upload| request.client.upload(&body, upload.domain));
     let answers: Vec<_> = stream::iter(sent).buffered(MAX_CONCURRENT_REQUESTS).collect().await;
     let mut results = Vec::with_capacity(uploads.len());
@@ -64,9 +65,9 @@ async fn try_alternatives(
 /// Uploads for each domain and does nothing else: no listing, no guards, no waiting. The first upload goes alone: if the
 /// service rejects it, the others would fail for the same reason, and the private key is not sent again.
 pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut DeployReport) {
-    request.progress.enter(Phase::Uploading { uploads: request.domains.len() });
+    request.deployment.progress.enter(Phase::Uploading { uploads: request.deployment.domains.len() });
     let (body, rejected) = (
-        UploadBody::new(request.vetted, request.settings.name.as_ref().map(RecordName::as_str)),
+        UploadBody::new(request.vetted, request.deployment.settings.name.as_ref().map(RecordName::as_str)),
         OnceCell::new(),
     );
     let send = async |domain| {
@@ -81,14 +82,14 @@ pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut Deplo
         }
         Some(answer)
     };
-    let mut domains = request.domains.iter();
-    let mut answers = Vec::with_capacity(request.domains.len());
+    let mut domains = request.deployment.domains.iter();
+    let mut answers = Vec::with_capacity(request.deployment.domains.len());
     if let Some(first) = domains.next() {
         answers.push(send(first).await);
     }
     answers
         .extend(stream::iter(domains.map(send)).buffered(MAX_CONCURRENT_REQUESTS).collect::<Vec<_>>().await);
-    for (domain, answer) in request.domains.iter().zip(answers) {
+    for (domain, answer) in request.deployment.domains.iter().zip(answers) {
         let site = if let Some(answer) = answer {
             report_upload(request, domain, answer, report)
         } else {
@@ -130,7 +131,7 @@ fn report_upload(
             unlisted_site(domain.spelled(), None, failed_outcome(&failed), Some(failed.to_string()))
         }
     };
-    site.findings.is_void = request.settings.verify == Verify::Off && site.outcome.is_deployed();
+    site.findings.is_void = request.deployment.settings.verify == Verify::Off && site.outcome.is_deployed();
     site
 }
 

@@ -10,9 +10,7 @@ pub(crate) use self::world::{
     Change, Faults, ModelEdge, ModelRecord, ModelSite, NAMES, SITE_NAMES, World, covers,
 };
 pub(crate) use super::conversion::recorded_sites;
-use super::not_needed::Contender;
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
-use super::planning::PlanInputs;
 use super::rollout::{pending_sites, report_gaps, report_results};
 use super::scope::{Scope, SurveyGroup};
 use super::survey::{EdgeLog, Survey, tried};
@@ -72,33 +70,29 @@ impl ModelDeployment<'_> {
         if leaf.not_after < world.now {
             return Some(Err(anyhow::anyhow!("expired")));
         }
-        let contender = Contender {
-            lineage: self.lineage,
-            leaf: LeafRank::of(&leaf),
-            deployments: self.deployments,
-            now: world.now,
-        };
         let names = names_of(&leaf);
         let account = self.listing.around(&names, self.domains, []);
-        let scope = Scope::new(self.domains, names, Some(&contender), &account);
-        match scope.has_sites(&leaf.names, self.settings.skip_unmatched, &account, report) {
-            Ok(true) => {}
-            Ok(false) => return Some(Ok(())),
-            Err(error) => return Some(Err(anyhow::anyhow!("{error}"))),
-        }
-        let survey = self.survey(world, &scope.survey_groups(&account, true));
-        let inputs = PlanInputs {
-            scope: &scope,
+        let scope = Scope {
+            lineage: self.lineage,
+            leaf: LeafRank::of(&leaf),
+            names,
+            domains: self.domains,
             account: &account,
-            survey: &survey,
-            contender: &contender,
+            deployments: self.deployments,
             deployed: self.deployed,
             missed: self.missed,
             verify: self.settings.verify,
             allow: Allow { rebind: self.settings.rebind, ..Allow::default() },
             force: false,
+            now: world.now,
         };
-        let plan = inputs.plan();
+        match scope.has_sites(&leaf.names, self.settings.skip_unmatched, report) {
+            Ok(true) => {}
+            Ok(false) => return Some(Ok(())),
+            Err(error) => return Some(Err(anyhow::anyhow!("{error}"))),
+        }
+        let survey = self.survey(world, &scope.survey_groups(true));
+        let plan = scope.plan(&survey);
         if is_killed(world) {
             return None;
         }
