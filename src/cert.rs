@@ -18,8 +18,9 @@ use x509_parser::prelude::{
 pub use self::extensions::{ExtendedKeyUsage, Usage};
 pub use crate::key::KeyType;
 use crate::key::PublicKey;
+use crate::leaf::Leaf;
 use crate::pem;
-use crate::text::{hex, sanitize};
+use crate::text::{hex, rfc3339, sanitize};
 
 /// A parsed certificate and its DER, which is what gets uploaded.
 #[derive(Debug)]
@@ -173,6 +174,12 @@ impl Certificate {
     pub fn names(&self) -> Vec<String> {
         let dns = self.dns_names().map(sanitize);
         dns.chain(self.ip_addresses.iter().map(ToString::to_string)).collect()
+    }
+
+    /// The leaf to remember. Without the issuer, because that is not recorded.
+    pub(crate) fn to_leaf(&self) -> Leaf {
+        let [not_before, not_after] = [self.not_before, self.not_after].map(rfc3339::to_seconds);
+        Leaf { fingerprint: self.fingerprint(), names: self.names(), not_before, not_after, issuer: None }
     }
 
     /// What messages call the certificate: its subject, else the first of its names.

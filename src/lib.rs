@@ -29,6 +29,7 @@ mod inventory;
 #[doc(hidden)]
 pub mod key;
 mod kubernetes;
+mod leaf;
 #[doc(hidden)]
 pub mod names;
 #[doc(hidden)]

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Deserializer, Serialize};
 use time::{Duration, OffsetDateTime};
 
-use crate::text::rfc3339;
+use crate::leaf::Leaf;
 
 /// Memory of the edge of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,20 +22,10 @@ pub(crate) struct EdgeMemory {
 #[serde(untagged)]
 pub(crate) enum Sighting {
     /// A leaf; if it serves several, the first to expire.
-    Leaf(SeenLeaf),
+    Leaf(Leaf),
     /// No leaf that visitors accept: the address refuses the name, or its certificate cannot be parsed, does not cover
     /// the site, or is not valid yet.
     Nothing,
-}
-
-/// A leaf that an address served.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct SeenLeaf {
-    pub(crate) fingerprint: String,
-    #[serde(with = "rfc3339")]
-    pub(crate) not_before: OffsetDateTime,
-    #[serde(with = "rfc3339")]
-    pub(crate) not_after: OffsetDateTime,
 }
 
 /// The result of one round of handshakes with the edge of a site.
@@ -121,7 +111,7 @@ impl EdgeMemory {
     }
 
     /// The leaf that expires first; `None`: nothing was seen, or an address serves nothing that visitors accept.
-    pub(crate) fn first_to_expire(&self) -> Option<&SeenLeaf> {
+    pub(crate) fn first_to_expire(&self) -> Option<&Leaf> {
         let leaves = self.seen.values().map(|seen| match seen {
             Sighting::Leaf(leaf) => Some(leaf),
             Sighting::Nothing => None,
@@ -152,7 +142,13 @@ mod tests {
 
     fn leaf(fingerprint: &str, hours: i64) -> Sighting {
         let [not_before, not_after] = [-100, hours].map(|hours| NOW + Duration::hours(hours));
-        Sighting::Leaf(SeenLeaf { fingerprint: fingerprint.into(), not_before, not_after })
+        Sighting::Leaf(Leaf {
+            fingerprint: fingerprint.into(),
+            names: Vec::new(),
+            not_before,
+            not_after,
+            issuer: None,
+        })
     }
 
     /// What handshakes with the addresses 1, 2, … showed.

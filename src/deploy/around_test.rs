@@ -11,6 +11,7 @@ use super::left_behind::left_by_renewal;
 use super::scope::{Scope, SurveyGroup};
 use super::survey::{Survey, tried};
 use crate::api::{Listing, Record, RecordType, Site};
+use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::{Account, Action, Allow, IndexedListing, NotNeeded, Plan};
@@ -18,8 +19,7 @@ use crate::report::DeployReport;
 use crate::settings::Verify;
 use crate::sightings::EdgeMemory;
 use crate::state::{
-    Deployments, LeafRank, LeafState, LineageState, Origin, RunOptions, ServiceDeployments, SiteState,
-    SourceState,
+    Deployments, LineageState, Origin, RunOptions, ServiceDeployments, SiteState, SourceState,
 };
 use crate::verify::fixture::Shown;
 use crate::verify::{EdgeView, OtherLeaf};
@@ -55,7 +55,7 @@ struct Host {
 #[derive(Debug)]
 struct Case<'h> {
     listing: IndexedListing,
-    leaf: LeafState,
+    leaf: Leaf,
     requested: Vec<Domain>,
     host: &'h Host,
     deployed: HashMap<u64, u64>,
@@ -125,7 +125,7 @@ impl<'h> Case<'h> {
         let deployments = &self.host.deployments;
         let scope = Scope {
             lineage: LINEAGE,
-            leaf: LeafRank::of(&self.leaf),
+            leaf: self.leaf.clone(),
             names: self.names(),
             domains: &self.requested,
             account,
@@ -138,7 +138,7 @@ impl<'h> Case<'h> {
             now: NOW,
         };
         let mut report = DeployReport::new("deploy");
-        let has_sites = scope.has_sites(&self.leaf.names, false, &mut report);
+        let has_sites = scope.has_sites(false, &mut report);
         let groups = scope.survey_groups(!self.allow.older);
         let survey = self.survey(&groups);
         let Plan { uploads, targets, .. } = scope.plan(&survey);
@@ -183,12 +183,7 @@ impl<'h> Case<'h> {
             0 | 1 => Shown::Expected,
             2 => Shown::Unreachable,
             3 => Shown::Refusal,
-            _ => Shown::Other(OtherLeaf::modelled(
-                &other.fingerprint,
-                &other.names,
-                [other.not_before, other.not_after],
-                true,
-            )),
+            _ => Shown::Other(OtherLeaf { leaf: other, covers_site: true }),
         };
         view.show(1, shown);
         view
@@ -258,16 +253,17 @@ fn any(rng: &mut Rng, domains: &[Domain]) -> Domain {
     domains[rng.usize(..domains.len())].clone()
 }
 
-fn leaf(rng: &mut Rng, prefix: &str) -> LeafState {
+fn leaf(rng: &mut Rng, prefix: &str) -> Leaf {
     let number = rng.i64(0..4);
     let names = NAMES.iter().filter(|_| rng.u8(..3) == 0).map(|name| (*name).to_owned()).collect();
     let not_before = datetime!(2026-05-01 00:00 UTC) + Duration::days(number);
     let lifetime = Duration::days(if rng.u8(..8) == 0 { 10 } else { 90 });
-    LeafState {
+    Leaf {
         fingerprint: format!("{prefix}{number}"),
         names,
         not_before,
         not_after: not_before + lifetime,
+        issuer: None,
     }
 }
 

@@ -3,16 +3,13 @@
 use std::cell::LazyCell;
 use std::collections::HashMap;
 
-use crate::cert::Certificate;
 use crate::names::Domain;
 use crate::outcome::Outcome;
-use crate::plan::RecordLeaf;
 use crate::report::SiteReport;
 use crate::settings::Settings;
 use crate::sightings::{EdgeFindings, EdgeMemory};
 use crate::source::Source;
-use crate::state::{self, Given, LeafRank, Origin, RunOptions, SiteState, StoredLeaf};
-use crate::text::rfc3339;
+use crate::state::{self, Given, Origin, RunOptions, SiteState};
 
 /// How a run deploys a lineage, for its state. The service is unknown if the settings could not be resolved.
 pub(crate) fn run_options(
@@ -40,22 +37,6 @@ pub(super) fn recorded_source(source: &Source) -> state::SourceState {
         directory: source.directory.as_ref().map(absolute),
         target: source.target.clone(),
     }
-}
-
-pub(crate) fn recorded_leaf(leaf: &Certificate) -> state::LeafState {
-    state::LeafState {
-        fingerprint: leaf.fingerprint(),
-        names: leaf.names(),
-        not_before: rfc3339::to_seconds(leaf.not_before),
-        not_after: rfc3339::to_seconds(leaf.not_after),
-    }
-}
-
-/// The leaf in a record, for the guard `Older`.
-pub(crate) fn record_leaf(stored: &StoredLeaf) -> RecordLeaf {
-    let LeafRank { issued, expires, fingerprint } = stored.rank.clone();
-    let names = stored.names.clone();
-    RecordLeaf { issued, expires, fingerprint, issuer: None, names, is_certain: stored.is_certain }
 }
 
 /// The sites that a run was for or bound, with what earlier runs, which reported `before`, saw of their edges.

@@ -9,12 +9,13 @@ use std::path::Path;
 use time::OffsetDateTime;
 
 use super::client_cache::ClientCache;
-use super::conversion::{by_another_run, recorded_leaf, recorded_sites, recorded_source};
+use super::conversion::{by_another_run, recorded_sites, recorded_source};
 use super::error::DeployError;
 use crate::bundle::{self, Files, LeafPeek};
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
 use crate::error::ErrorKind;
+use crate::leaf::Leaf;
 use crate::report::DeployReport;
 use crate::runtime::offload;
 use crate::settings::Settings;
@@ -43,7 +44,7 @@ pub(crate) struct Journal {
     source: state::SourceState,
     options: RunOptions,
     /// The leaf on disk, once it is known.
-    leaf: Option<state::LeafState>,
+    leaf: Option<Leaf>,
     /// `None` if there is no usable state directory.
     store: Option<Store>,
     lock: Option<Lock>,
@@ -223,7 +224,7 @@ impl Journal {
 
     /// Sets the leaf that is to be deployed.
     pub(crate) fn set_leaf(&mut self, leaf: &Certificate) {
-        self.leaf = Some(recorded_leaf(leaf));
+        self.leaf = Some(leaf.to_leaf());
     }
 
     /// Whether an earlier run checked the leaf's path to a root of the system, and warned if there is none.
@@ -350,11 +351,11 @@ impl Journal {
 
     /// The leaf that the options of this run are for if the run ended before reading it; `None` if it cannot be read,
     /// or if the options are from the state.
-    fn peek_leaf(&self) -> Option<state::LeafState> {
+    fn peek_leaf(&self) -> Option<Leaf> {
         self.store.as_ref().filter(|_| matches!(self.options.origin, Origin::Hook | Origin::Hand))?;
         let state::SourceState { cert, issuers, key, .. } = self.source.clone();
         match bundle::peek_leaf(&Files { cert, issuers, key }, None) {
-            Ok(LeafPeek::Other(leaf)) => Some(recorded_leaf(&leaf)),
+            Ok(LeafPeek::Other(leaf)) => Some(leaf.to_leaf()),
             _ => None,
         }
     }
@@ -375,7 +376,7 @@ impl Journal {
 
     /// Records that other lineages supersede this one on all its sites, which the report lists. Nothing remains
     /// pending.
-    pub(crate) fn supersede(&mut self, leaf: state::LeafState, report: &mut DeployReport) {
+    pub(crate) fn supersede(&mut self, leaf: Leaf, report: &mut DeployReport) {
         self.leaf = Some(leaf);
         self.begin(report);
         self.finish(Ok(()), report);

@@ -34,8 +34,9 @@ pub(crate) fn left_behind(
     if !deployments.may_expire_before(now + DUE) {
         return Vec::new();
     }
-    let is_due =
-        |site: &Site, leaf: &StoredLeaf| leaf.rank.expires < now + DUE && !deployments.has_any(&site.domain);
+    let is_due = |site: &Site, leaf: &StoredLeaf| {
+        leaf.leaf.not_after < now + DUE && !deployments.has_any(&site.domain)
+    };
     messages(listing.sites.iter(), deployments, is_due)
 }
 
@@ -48,13 +49,13 @@ fn messages<'a>(
         let mut stored = deployments.leaves_in(site.cert_id?).into_iter().filter(|leaf| leaf.is_certain);
         // The names are parsed last, and rarely: that is the expensive part.
         let leaf = stored.find(|leaf| {
-            is_left(site, leaf) && site.domain.is_covered_by_any(leaf.names.iter().map(String::as_str))
+            is_left(site, leaf) && site.domain.is_covered_by_any(leaf.leaf.names.iter().map(String::as_str))
         })?;
         Some(format!(
             "{} keeps an earlier certificate of {}, which expires at {}; no lineage of this host covers it any more",
             site.domain,
             leaf.lineage,
-            rfc3339(leaf.rank.expires)
+            rfc3339(leaf.leaf.not_after)
         ))
     };
     sites.filter(|site| site.serves_https()).filter_map(message).collect()

@@ -4,7 +4,6 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::binding::bind_planned;
-use super::conversion::recorded_leaf;
 use super::displaced::displaced;
 use super::error::DeployError;
 use super::left_behind::left_by_renewal;
@@ -25,7 +24,6 @@ use crate::plan::{Account, IndexedListing, Plan, Step, Target};
 use crate::progress::Phase;
 use crate::report::{DeployReport, ServingReport};
 use crate::settings::{Settings, Verify};
-use crate::state::LeafRank;
 use crate::verify::Edge;
 
 /// Rolls out and adds the results to the report. An error means that nothing was sent; failures of single sites are in
@@ -97,13 +95,13 @@ async fn run_planned(
     let fingerprint = leaf.fingerprint();
     // Another lineage may have used the record since.
     deployed.retain(|_, record| {
-        deployments.leaves_in(*record).iter().all(|known| known.rank.fingerprint == fingerprint)
+        deployments.leaves_in(*record).iter().all(|known| known.leaf.fingerprint == fingerprint)
     });
     let none = HashMap::new();
     let allow = request.deployment.allow();
     let scope = Scope {
         lineage,
-        leaf: LeafRank::of(&recorded_leaf(leaf)),
+        leaf: leaf.to_leaf(),
         names,
         domains: request.deployment.domains,
         account: &account,
@@ -118,7 +116,7 @@ async fn run_planned(
     require_earlier_sites(request, &scope, listing)?;
     // An incomplete listing may lack one.
     let may_skip = request.deployment.settings.skip_unmatched && account.site_gaps.is_empty();
-    if !scope.has_sites(&leaf.names(), may_skip, report)? {
+    if !scope.has_sites(may_skip, report)? {
         return Ok(());
     }
     let chain = request.vetted.chain();
@@ -127,7 +125,7 @@ async fn run_planned(
     let survey = Survey::run(request, &edge, &groups, &deployed).await;
     let plan = scope.plan(&survey);
     report.warnings.extend(left_by_renewal(lineage, &scope.names, &account, deployments));
-    let log = EdgeLog { survey: &survey, leaf: recorded_leaf(leaf).to_seen(), now: scope.now };
+    let log = EdgeLog { survey: &survey, leaf: &scope.leaf, now: scope.now };
     if request.deployment.dry_run {
         report.set_plan(plan.steps());
         report.body.serving = Some(serving(&plan, &survey));

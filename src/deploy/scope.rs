@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use time::OffsetDateTime;
 
-use super::conversion::record_leaf;
 use super::error::DeployError;
 use super::site_error::SiteError;
 use super::survey::Survey;
 use super::verdict::unlisted_site;
 use crate::api::{Record, Site};
+use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::Outcome;
 use crate::plan::{Account, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf};
 use crate::report::DeployReport;
 use crate::settings::Verify;
-use crate::state::{LeafRank, ServiceDeployments};
+use crate::state::{ServiceDeployments, StoredLeaf};
 use crate::verify::EdgeView;
 
 const NO_SITE: &str = "the account has no such site";
@@ -24,7 +24,7 @@ const NO_SITE: &str = "the account has no such site";
 /// A leaf, and what is known of the account around it.
 pub(super) struct Scope<'a, 'l> {
     pub(super) lineage: &'a str,
-    pub(super) leaf: LeafRank,
+    pub(super) leaf: Leaf,
     /// The names that it covers.
     pub(super) names: Names,
     /// The sites that were asked for; empty means every covered one.
@@ -73,7 +73,7 @@ impl<'l> Scope<'_, 'l> {
     fn superseded_on(&self, site: &Site) -> Option<NotNeeded> {
         let site = (&site.domain, site.cert_id);
         let later = self.deployments.superseding(site, self.lineage, &self.leaf, self.now)?;
-        Some(NotNeeded::Superseded { lineage: later.lineage.clone(), issued: later.rank.issued })
+        Some(NotNeeded::Superseded { lineage: later.lineage.clone(), issued: later.leaf.not_before })
     }
 
     /// Whether a site must get the certificate.
@@ -113,13 +113,8 @@ impl<'l> Scope<'_, 'l> {
 
     /// Reports the domains that are not sites of the account, and returns whether any site is left to deploy to.
     ///
-    /// It is an error if no site is covered, unless `may_skip`. `names` are those of the leaf.
-    pub(super) fn has_sites(
-        &self,
-        names: &[String],
-        may_skip: bool,
-        report: &mut DeployReport,
-    ) -> Result<bool, DeployError> {
+    /// It is an error if no site is covered, unless `may_skip`.
+    pub(super) fn has_sites(&self, may_skip: bool, report: &mut DeployReport) -> Result<bool, DeployError> {
         let is_missing = |domain: &&Domain| !self.account.sites.iter().any(|site| site.domain == **domain);
         for domain in self.domains.iter().filter(is_missing) {
             if !may_skip {
@@ -133,10 +128,16 @@ impl<'l> Scope<'_, 'l> {
             return Ok(any);
         }
         if !may_skip {
-            return Err(DeployError::NoSiteCovered { sites: self.account.site_count, names: names.to_vec() });
+            return Err(DeployError::NoSiteCovered {
+                sites: self.account.site_count,
+                names: self.leaf.names.clone(),
+            });
         }
-        let skipped =
-            names.iter().map(|name| unlisted_site(name, None, Outcome::Skipped, Some(NO_SITE.into())));
+        let skipped = self
+            .leaf
+            .names
+            .iter()
+            .map(|name| unlisted_site(name, None, Outcome::Skipped, Some(NO_SITE.into())));
         report.body.sites.extend(skipped);
         Ok(false)
     }
@@ -162,7 +163,7 @@ impl<'l> Scope<'_, 'l> {
     fn keeps_names(&self, record: u64, survey: &Survey) -> bool {
         let served = survey.leaf_of(record).map(|leaf| &leaf.names);
         let deployed = self.deployments.leaves_in(record);
-        let deployed = deployed.iter().map(|leaf| &leaf.names);
+        let deployed = deployed.iter().map(|stored| &stored.leaf.names);
         let covers = |name: &String| name.parse::<Domain>().is_ok_and(|name| self.names.cover(&name));
         let mut known = served.into_iter().chain(deployed).peekable();
         known.peek().is_some() && known.flatten().all(covers)
@@ -200,13 +201,16 @@ impl<'l> Scope<'_, 'l> {
     fn later_leaf(&self, record: u64, survey: &Survey) -> Option<RecordLeaf> {
         let own = &self.leaf;
         let served = survey.leaf_of(record);
-        let deployed = self.deployments.leaves_in(record).into_iter().filter(|leaf| {
-            let is_present = served.is_none_or(|served| served.fingerprint == leaf.rank.fingerprint);
-            leaf.rank.issued > own.issued || leaf.lineage != self.lineage && leaf.rank > *own && is_present
-        });
-        let deployed = deployed.map(record_leaf);
-        let served = served.filter(|leaf| leaf.issued > own.issued).cloned();
-        let valid = served.into_iter().chain(deployed).filter(|leaf| leaf.expires >= self.now);
-        valid.max_by_key(|leaf| leaf.issued)
+        let deployed =
+            self.deployments.leaves_in(record).into_iter().filter(|StoredLeaf { lineage, leaf, .. }| {
+                let is_present = served.is_none_or(|served| served.fingerprint == leaf.fingerprint);
+                leaf.not_before > own.not_before
+                    || lineage != self.lineage && leaf.rank() > own.rank() && is_present
+            });
+        let deployed = deployed.map(|stored| (&*stored.leaf, stored.is_certain));
+        let served = served.filter(|leaf| leaf.not_before > own.not_before).map(|leaf| (leaf, true));
+        let valid = served.into_iter().chain(deployed).filter(|(leaf, _)| leaf.not_after >= self.now);
+        let (leaf, is_certain) = valid.max_by_key(|(leaf, _)| leaf.not_before)?;
+        Some(RecordLeaf { leaf: leaf.clone(), is_certain })
     }
 }

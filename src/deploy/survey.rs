@@ -12,10 +12,10 @@ use super::request::{MAX_OBSERVED_SITES, RolloutRequest};
 use super::scope::SurveyGroup;
 use crate::api::Site;
 use crate::clock::Deadline;
-use crate::plan::RecordLeaf;
+use crate::leaf::Leaf;
 use crate::settings::Verify;
-use crate::sightings::{EdgeFindings, SeenLeaf};
-use crate::verify::{Edge, EdgeView, OtherLeaf};
+use crate::sightings::EdgeFindings;
+use crate::verify::{Edge, EdgeView};
 
 /// The survey ends if no leaf has been seen for this long, because an unresponsive edge must not fail the deployment.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -29,7 +29,7 @@ pub(super) struct Survey {
     /// By site.
     views: HashMap<u64, EdgeView>,
     /// The other leaf that the edge serves for a record; if there are several, the one that was issued last.
-    leaves: HashMap<u64, RecordLeaf>,
+    leaves: HashMap<u64, Leaf>,
 }
 
 impl Survey {
@@ -73,9 +73,9 @@ impl Survey {
     pub(super) fn add<'s>(&mut self, observed: impl Iterator<Item = (&'s Site, EdgeView)>) {
         for (site, view) in observed {
             if let (Some(record), Some(leaf)) = (site.cert_id, view.latest_other()) {
-                let known = self.leaves.entry(record).or_insert_with(|| record_leaf(leaf));
-                if leaf.not_before > known.issued {
-                    *known = record_leaf(leaf);
+                let known = self.leaves.entry(record).or_insert_with(|| leaf.clone());
+                if leaf.not_before > known.not_before {
+                    *known = leaf.clone();
                 }
             }
             self.views.insert(site.id, view);
@@ -98,19 +98,8 @@ impl Survey {
     }
 
     /// The other leaf that the edge serves for a record.
-    pub(super) fn leaf_of(&self, record: u64) -> Option<&RecordLeaf> {
+    pub(super) fn leaf_of(&self, record: u64) -> Option<&Leaf> {
         self.leaves.get(&record)
-    }
-}
-
-fn record_leaf(leaf: &OtherLeaf) -> RecordLeaf {
-    RecordLeaf {
-        issued: leaf.not_before,
-        expires: leaf.not_after,
-        fingerprint: leaf.fingerprint.clone(),
-        issuer: Some(leaf.issuer.clone()),
-        names: leaf.names.clone(),
-        is_certain: true,
     }
 }
 
@@ -118,7 +107,7 @@ fn record_leaf(leaf: &OtherLeaf) -> RecordLeaf {
 pub(super) struct EdgeLog<'a> {
     pub(super) survey: &'a Survey,
     /// The leaf to deploy.
-    pub(super) leaf: SeenLeaf,
+    pub(super) leaf: &'a Leaf,
     pub(super) now: OffsetDateTime,
 }
 
@@ -129,7 +118,7 @@ impl EdgeLog<'_> {
         EdgeFindings {
             // Visitors get no certificate.
             is_void: !site.serves_https(),
-            seen: views.map(|view| view.sightings(&self.leaf, self.now)).collect(),
+            seen: views.map(|view| view.sightings(self.leaf, self.now)).collect(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::request::RecordLeaf;
 use crate::hint::{Hint, Override};
+use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::text;
 
@@ -51,11 +52,11 @@ pub(crate) enum Blocker {
     /// Guard; `Allow::older` overrides it.
     #[error(
         "certificate {id} ({}) {} issued at {}, later than the new one",
-        identify(leaf),
-        if leaf.is_certain { "was" } else { "may be one that was" },
-        text::rfc3339(leaf.issued)
+        identify(&known.leaf),
+        if known.is_certain { "was" } else { "may be one that was" },
+        text::rfc3339(known.leaf.not_before)
     )]
-    Older { id: u64, leaf: RecordLeaf },
+    Older { id: u64, known: RecordLeaf },
 }
 
 impl Blocker {
@@ -152,7 +153,7 @@ const REBIND_TO_UPLOADED: Override =
     Override { flag: REBIND, purpose: "to bind the site to the uploaded record" };
 
 /// Identifies a leaf by its issuer and the start of its fingerprint.
-fn identify(leaf: &RecordLeaf) -> String {
+fn identify(leaf: &Leaf) -> String {
     let issuer = leaf.issuer.as_ref().map(|issuer| format!("issuer {issuer}, ")).unwrap_or_default();
     format!("{issuer}SHA-256 {}", leaf.fingerprint.chars().take(16).collect::<String>())
 }

@@ -53,7 +53,7 @@ impl<'a> Planner<'_, 'a> {
     /// Fails if the certificate in a record was issued later than the new one.
     pub(super) fn check_older(&self, id: u64) -> Result<(), Blocker> {
         match (self.request.later_leaf)(id) {
-            Some(leaf) if !self.request.allow.older => Err(Blocker::Older { id, leaf }),
+            Some(known) if !self.request.allow.older => Err(Blocker::Older { id, known }),
             _ => Ok(()),
         }
     }

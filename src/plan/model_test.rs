@@ -12,6 +12,7 @@ use time::macros::datetime;
 
 use super::{Account, Action, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf, Target};
 use crate::api::{Listing, Record, RecordType, Site};
+use crate::leaf::Leaf;
 use crate::names::Domain;
 
 const ACCOUNTS: u64 = 100_000;
@@ -347,9 +348,8 @@ fn check_plans(accounts: u64) {
             (1..).zip(&model.records).map(|(id, record)| record.to_record(id, &domains)).collect();
         let later_leaf = |id| {
             let (fingerprint, issuer, names) = ("aa".into(), None, Vec::new());
-            let leaf =
-                RecordLeaf { issued: LATER, expires: LATER, fingerprint, issuer, names, is_certain: true };
-            model.newer.contains(&id).then_some(leaf)
+            let leaf = Leaf { fingerprint, names, not_before: LATER, not_after: LATER, issuer };
+            model.newer.contains(&id).then_some(RecordLeaf { leaf, is_certain: true })
         };
         let requested: Vec<Domain> = model.requested.iter().map(|domain| domains[*domain].clone()).collect();
         let index = |domain: &Domain| domains.iter().position(|other| other == domain).unwrap();

@@ -5,18 +5,13 @@ use std::collections::HashMap;
 use time::OffsetDateTime;
 
 use crate::api::Site;
+use crate::leaf::Leaf;
 use crate::names::Domain;
 
 /// The leaf in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordLeaf {
-    pub(crate) issued: OffsetDateTime,
-    pub(crate) expires: OffsetDateTime,
-    pub(crate) fingerprint: String,
-    /// Short name of its issuer; `None`: unknown.
-    pub(crate) issuer: Option<String>,
-    /// The DNS names that it covers.
-    pub(crate) names: Vec<String>,
+    pub(crate) leaf: Leaf,
     /// Whether the record holds it for certain: it was seen at the edge, or the service confirmed an upload.
     pub(crate) is_certain: bool,
 }

@@ -7,6 +7,7 @@ use time::macros::datetime;
 
 use super::{Account, Allow, Plan, PlanRequest, RecordLeaf};
 use crate::api::{List, Listing};
+use crate::leaf::Leaf;
 
 const NOTHING: Allow = Allow { rebind: false, shrink: false, older: false, lets: false, partial: false };
 const REBIND: Allow = Allow { rebind: true, ..NOTHING };
@@ -39,14 +40,14 @@ impl Listed {
     #[track_caller]
     fn steps(&self, allow: Allow) -> Vec<String> {
         let listing = Listing::new(List::of(&self.records).unwrap(), List::of(&self.sites).unwrap());
-        let leaf = RecordLeaf {
-            issued: datetime!(2026-02-01 00:00 UTC),
-            expires: datetime!(2026-05-01 00:00 UTC),
+        let leaf = Leaf {
             fingerprint: "0123456789abcdef0".into(),
-            issuer: Some("Public CA".into()),
             names: Vec::new(),
-            is_certain: true,
+            not_before: datetime!(2026-02-01 00:00 UTC),
+            not_after: datetime!(2026-05-01 00:00 UTC),
+            issuer: Some("Public CA".into()),
         };
+        let leaf = RecordLeaf { leaf, is_certain: true };
         let request = PlanRequest {
             covers: &|domain| ["a.example", "b.example"].contains(&domain.host()),
             domains: &[],

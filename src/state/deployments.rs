@@ -2,11 +2,13 @@
 //! of each site, to decide which of them is superseded.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use time::OffsetDateTime;
 
 use super::lineage_state::hosts_of;
-use super::{LeafState, LineageState, SiteState};
+use super::{LineageState, SiteState};
+use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 
@@ -39,9 +41,7 @@ struct RecordContents {
 pub(crate) struct StoredLeaf {
     at: OffsetDateTime,
     pub(crate) lineage: String,
-    pub(crate) rank: LeafRank,
-    /// The DNS names that it covers.
-    pub(crate) names: Vec<String>,
+    pub(crate) leaf: Rc<Leaf>,
     /// Whether the service confirmed the upload.
     pub(crate) is_certain: bool,
 }
@@ -50,19 +50,11 @@ pub(crate) struct StoredLeaf {
 #[derive(Clone, Debug)]
 pub(crate) struct SiteDeployment {
     pub(crate) lineage: String,
-    pub(crate) rank: LeafRank,
+    pub(crate) leaf: Rc<Leaf>,
     /// The record that the site has the leaf from; `None`: unknown.
     record: Option<u64>,
     /// Whether `sync` keeps the site as it is: the lineage is for the site, and its files are there.
     is_maintained: bool,
-}
-
-/// Orders leaves by issue date. The other fields break ties, so that two lineages never supersede each other.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct LeafRank {
-    pub(crate) issued: OffsetDateTime,
-    pub(crate) expires: OffsetDateTime,
-    pub(crate) fingerprint: String,
 }
 
 impl Deployments {
@@ -78,7 +70,7 @@ impl Deployments {
                 let is_maintained = is_for_site && state.missing_since.is_none();
                 let deployment = SiteDeployment {
                     lineage: lineage.to_owned(),
-                    rank: LeafRank::of(leaf),
+                    leaf: Rc::new(leaf.clone()),
                     record: site.cert_id,
                     is_maintained,
                 };
@@ -90,11 +82,11 @@ impl Deployments {
     fn add_records(&mut self, lineage: &str, state: &LineageState) {
         for known in state.records().leaves() {
             let records = &mut self.service(&known.service).records;
+            let leaf = Rc::new(known.leaf.clone());
             let stored = |at, is_certain| StoredLeaf {
                 at,
                 lineage: lineage.to_owned(),
-                rank: LeafRank::of(&known.leaf),
-                names: known.leaf.names.clone(),
+                leaf: leaf.clone(),
                 is_certain,
             };
             for holder in &known.records {
@@ -122,7 +114,7 @@ impl Deployments {
         service: &str,
         site: (&Domain, Option<u64>),
         lineage: &str,
-        leaf: &LeafRank,
+        leaf: &Leaf,
         now: OffsetDateTime,
     ) -> Option<&SiteDeployment> {
         self.by_service.get(service)?.superseding(site, lineage, leaf, now)
@@ -175,7 +167,7 @@ impl ServiceDeployments {
         let others = self
             .on_site(site.host())
             .iter()
-            .filter(move |other| other.lineage != lineage && other.rank.expires >= now);
+            .filter(move |other| other.lineage != lineage && other.leaf.not_after >= now);
         others.filter(|other| other.is_maintained).map(|other| other.lineage.as_str())
     }
 
@@ -193,7 +185,7 @@ impl ServiceDeployments {
     pub(crate) fn may_expire_before(&self, time: OffsetDateTime) -> bool {
         let mut known =
             self.records.values().flat_map(|contents| contents.stored.iter().chain(&contents.maybe));
-        known.any(|leaf| leaf.rank.expires < time)
+        known.any(|leaf| leaf.leaf.not_after < time)
     }
 
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,
@@ -202,15 +194,15 @@ impl ServiceDeployments {
         &self,
         (site, record): (&Domain, Option<u64>),
         lineage: &str,
-        leaf: &LeafRank,
+        leaf: &Leaf,
         now: OffsetDateTime,
     ) -> Option<&SiteDeployment> {
         let deployments = self.on_site(site.host()).iter().filter(|other| {
             other.lineage != lineage
-                && other.rank.expires >= now
+                && other.leaf.not_after >= now
                 && (other.is_maintained || other.record == record)
         });
-        deployments.max_by_key(|other| &other.rank).filter(|other| other.rank > *leaf)
+        deployments.max_by_key(|other| other.leaf.rank()).filter(|other| other.leaf.rank() > leaf.rank())
     }
 
     /// The deployments to a site.
@@ -235,15 +227,9 @@ impl StoredLeaf {
     }
 }
 
-impl LeafRank {
-    pub(crate) fn of(leaf: &LeafState) -> Self {
-        Self { issued: leaf.not_before, expires: leaf.not_after, fingerprint: leaf.fingerprint.clone() }
-    }
-}
-
 impl LineageState {
     /// The leaf that was deployed to a site last.
-    pub(crate) fn leaf_deployed_to(&self, site: &SiteState) -> Option<&LeafState> {
+    pub(crate) fn leaf_deployed_to(&self, site: &SiteState) -> Option<&Leaf> {
         match &site.outcome {
             outcome if outcome.is_bound() => self.known_leaf(site.leaf.as_deref()?),
             // Without it, a failed renewal would bring back the lineages that it superseded.
@@ -274,7 +260,7 @@ mod tests {
     }
 
     fn issued(states: [&LineageState; 2]) -> OffsetDateTime {
-        deployments(states).of_service(SERVICE).leaves_in(5)[0].rank.issued
+        deployments(states).of_service(SERVICE).leaves_in(5)[0].leaf.not_before
     }
 
     #[test]
@@ -307,8 +293,8 @@ mod tests {
             finish(&mut second, 75, sites, &ChangedRecords::default(), DAY_2);
             let (known, site) =
                 (deployments([&first, &second]).of_service(SERVICE), "a.example".parse().unwrap());
-            let other = known.superseding((&site, None), "first", &LeafRank::of(&leaf("bb", ISSUED)), DAY_2);
-            other.map(|other| other.rank.issued)
+            let other = known.superseding((&site, None), "first", &leaf("bb", ISSUED), DAY_2);
+            other.map(|other| other.leaf.not_before)
         };
         let before = || Some(deployed(leaf("dd", DAY_1), DAY_1));
         for outcome in [Queued, Guarded, Refused] {
@@ -326,9 +312,9 @@ mod tests {
         let states = [deployed(leaf("aa", ISSUED), DAY_2), deployed(leaf("bb", DAY_1), DAY_1)];
         let known = deployments([&states[0], &states[1]]).of_service(SERVICE);
         let by = |lineage: &str, fingerprint: &str, issued, now| {
-            let rank = LeafRank::of(&leaf(fingerprint, issued));
+            let own = leaf(fingerprint, issued);
             let site: Domain = "A.example".parse().unwrap();
-            known.superseding((&site, None), lineage, &rank, now).map(|other| other.lineage.clone())
+            known.superseding((&site, None), lineage, &own, now).map(|other| other.lineage.clone())
         };
         let second = Some("second".to_owned());
         assert_eq!(by("first", "aa", ISSUED, DAY_2), second);
@@ -338,8 +324,8 @@ mod tests {
         assert_eq!(by("first", "cc", DAY_1, DAY_2), None, "equal dates: the fingerprint decides");
         assert_eq!(by("first", "ba", DAY_1, DAY_2), second, "equal dates: the fingerprint decides");
         assert_eq!(by("first", "aa", ISSUED, datetime!(2027-01-02 00:00 UTC)), None, "expired");
-        let rank = LeafRank::of(&leaf("aa", ISSUED));
+        let own = leaf("aa", ISSUED);
         let other: Domain = "b.example".parse().unwrap();
-        assert!(known.superseding((&other, None), "first", &rank, DAY_1).is_none());
+        assert!(known.superseding((&other, None), "first", &own, DAY_1).is_none());
     }
 }

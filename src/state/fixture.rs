@@ -3,7 +3,8 @@
 use time::OffsetDateTime;
 use time::macros::datetime;
 
-use super::{Given, LeafState, LineageState, Origin, RunOptions, SiteState, SourceState};
+use super::{Given, LineageState, Origin, RunOptions, SiteState, SourceState};
+use crate::leaf::Leaf;
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::sightings::EdgeMemory;
 
@@ -12,12 +13,13 @@ pub(super) const DAY_1: OffsetDateTime = datetime!(2026-02-01 00:00 UTC);
 pub(super) const DAY_2: OffsetDateTime = datetime!(2026-02-02 00:00 UTC);
 pub(super) const SERVICE: &str = "https://api.example.net";
 
-pub(super) fn leaf(fingerprint: &str, not_before: OffsetDateTime) -> LeafState {
-    LeafState {
+pub(super) fn leaf(fingerprint: &str, not_before: OffsetDateTime) -> Leaf {
+    Leaf {
         fingerprint: fingerprint.into(),
         names: vec!["a.example".into()],
         not_before,
         not_after: datetime!(2027-01-01 00:00 UTC),
+        issuer: None,
     }
 }
 
@@ -32,7 +34,7 @@ pub(super) fn source() -> SourceState {
     }
 }
 
-pub(super) fn begin(before: Option<LineageState>, leaf: LeafState, now: OffsetDateTime) -> LineageState {
+pub(super) fn begin(before: Option<LineageState>, leaf: Leaf, now: OffsetDateTime) -> LineageState {
     LineageState::begin(before, source(), &options(), Some(leaf), now)
 }
 
@@ -72,7 +74,7 @@ pub(super) fn served() -> Vec<SiteState> {
     }]
 }
 
-pub(super) fn deployed(leaf: LeafState, now: OffsetDateTime) -> LineageState {
+pub(super) fn deployed(leaf: Leaf, now: OffsetDateTime) -> LineageState {
     let mut state = begin(None, leaf, now);
     finish(&mut state, 0, served(), &ChangedRecords::default(), now);
     state

@@ -9,9 +9,10 @@ use time::OffsetDateTime;
 use super::given::{Given, Origin, PendingRun, RunOptions};
 use super::records::RecordMemory;
 use crate::file::recorded_path;
+use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::{ChangedRecords, Outcome};
-use crate::sightings::{EdgeMemory, SeenLeaf};
+use crate::sightings::EdgeMemory;
 use crate::text::rfc3339;
 
 /// Version of the state files; raised when a field changes its meaning or is removed.
@@ -36,7 +37,7 @@ pub(crate) struct LineageState {
     pub(super) pending: Option<PendingRun>,
     /// The leaf to deploy; `None`: no run has been able to read one.
     #[serde(rename = "certificate")]
-    pub(crate) leaf: Option<LeafState>,
+    pub(crate) leaf: Option<Leaf>,
     /// Number of leaves of this lineage so far.
     pub(crate) generation: u64,
     /// When the last run began.
@@ -60,7 +61,7 @@ pub(crate) struct LineageState {
     pub(super) records: RecordMemory,
     /// The leaf of the last success before the current deployment; `None`: none is known.
     #[serde(rename = "deployed_before", default)]
-    pub(crate) previously_deployed: Option<LeafState>,
+    pub(crate) previously_deployed: Option<Leaf>,
     /// Fingerprint of the last leaf whose path to a root of the system was checked; `None`: there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) path_checked: Option<String>,
@@ -87,25 +88,6 @@ pub(crate) struct SourceState {
     /// See [`Source::target`](crate::source::Source::target).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
-}
-
-/// A leaf, identified by its fingerprint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LeafState {
-    pub(crate) fingerprint: String,
-    pub(crate) names: Vec<String>,
-    #[serde(with = "rfc3339")]
-    pub(crate) not_before: OffsetDateTime,
-    #[serde(with = "rfc3339")]
-    pub(crate) not_after: OffsetDateTime,
-}
-
-impl LeafState {
-    /// The leaf as a sighting records it.
-    pub(crate) fn to_seen(&self) -> SeenLeaf {
-        let Self { not_before, not_after, .. } = *self;
-        SeenLeaf { fingerprint: self.fingerprint.clone(), not_before, not_after }
-    }
 }
 
 /// How a run ended.
@@ -145,7 +127,7 @@ impl LineageState {
         before: Option<Self>,
         source: SourceState,
         options: &RunOptions,
-        leaf: Option<LeafState>,
+        leaf: Option<Leaf>,
         now: OffsetDateTime,
     ) -> Self {
         let known = before.as_ref().and_then(|before| before.leaf.clone());
@@ -260,7 +242,7 @@ impl LineageState {
     }
 
     /// The leaf of the last deployment that succeeded.
-    pub(crate) fn deployed(&self) -> Option<&LeafState> {
+    pub(crate) fn deployed(&self) -> Option<&Leaf> {
         if self.has_succeeded() { self.leaf.as_ref() } else { self.previously_deployed.as_ref() }
     }
 
@@ -269,7 +251,7 @@ impl LineageState {
     }
 
     /// Whether this leaf was deployed to all sites that the lineage is for, and nothing is pending.
-    pub(crate) fn is_done(&self, leaf: &LeafState) -> bool {
+    pub(crate) fn is_done(&self, leaf: &Leaf) -> bool {
         self.has_succeeded()
             && self.pending_since.is_none()
             && self.leaf.as_ref() == Some(leaf)
@@ -291,7 +273,7 @@ impl LineageState {
     }
 
     /// The leaf with this fingerprint, if the lineage remembers it.
-    pub(super) fn known_leaf(&self, fingerprint: &str) -> Option<&LeafState> {
+    pub(super) fn known_leaf(&self, fingerprint: &str) -> Option<&Leaf> {
         let remembered = self.records.leaves().iter().map(|known| &known.leaf);
         let mut known = self.leaf.iter().chain(&self.previously_deployed).chain(remembered);
         known.find(|leaf| leaf.fingerprint == fingerprint)
@@ -299,14 +281,14 @@ impl LineageState {
 
     /// The record of each site that a leaf was deployed to, by site. Sites whose push was not confirmed are included;
     /// otherwise the run after one that ended at its deadline would repeat the upload.
-    pub(crate) fn deployed_sites(&self, service: &str, leaf: &LeafState) -> HashMap<u64, u64> {
+    pub(crate) fn deployed_sites(&self, service: &str, leaf: &Leaf) -> HashMap<u64, u64> {
         let has_leaf =
             |outcome: &Outcome| matches!(outcome, Outcome::Served | Outcome::Synced | Outcome::Uploaded);
         self.records_of(service, leaf, has_leaf)
     }
 
     /// The record of each site that a leaf did not reach because this record feeds the site, by site.
-    pub(crate) fn missed_sites(&self, service: &str, leaf: &LeafState) -> HashMap<u64, u64> {
+    pub(crate) fn missed_sites(&self, service: &str, leaf: &Leaf) -> HashMap<u64, u64> {
         self.records_of(service, leaf, |outcome| *outcome == Outcome::Misbound)
     }
 
@@ -314,7 +296,7 @@ impl LineageState {
     fn records_of(
         &self,
         service: &str,
-        leaf: &LeafState,
+        leaf: &Leaf,
         is_such: impl Fn(&Outcome) -> bool,
     ) -> HashMap<u64, u64> {
         let is_known = self.sites_service() == Some(service);

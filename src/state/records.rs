@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use super::{LeafState, LineageState, SiteState};
+use super::{LineageState, SiteState};
+use crate::leaf::Leaf;
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::text::rfc3339;
 
@@ -21,7 +22,7 @@ pub(super) struct RememberedLeaf {
     /// Base URL of the service.
     pub(super) service: String,
     #[serde(rename = "certificate")]
-    pub(super) leaf: LeafState,
+    pub(super) leaf: Leaf,
     pub(super) records: Vec<Holder>,
     /// Records that may hold it instead of an earlier leaf: the response to the upload was lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -40,7 +41,7 @@ pub(super) struct Holder {
 /// What a run stored, and where.
 struct Stored<'a> {
     service: &'a str,
-    leaf: &'a LeafState,
+    leaf: &'a Leaf,
     at: OffsetDateTime,
     records: BTreeSet<u64>,
     /// Records that may hold the leaf.
@@ -73,12 +74,7 @@ impl RecordMemory {
 
     /// The records that were not known to hold a leaf that the edge now shows. That does not rule out a leaf that was
     /// issued later, which may have been stored since.
-    fn without_known(
-        &self,
-        service: &str,
-        leaf: &LeafState,
-        records: impl Iterator<Item = u64>,
-    ) -> BTreeSet<u64> {
+    fn without_known(&self, service: &str, leaf: &Leaf, records: impl Iterator<Item = u64>) -> BTreeSet<u64> {
         let known = self.of_service(service);
         let known = known.filter(|known| known.leaf == *leaf || known.leaf.not_before > leaf.not_before);
         let known: BTreeSet<u64> = known.flat_map(RememberedLeaf::all).collect();
@@ -96,7 +92,7 @@ impl RecordMemory {
 }
 
 impl RememberedLeaf {
-    fn new(service: &str, leaf: &LeafState) -> Self {
+    fn new(service: &str, leaf: &Leaf) -> Self {
         Self { service: service.to_owned(), leaf: leaf.clone(), records: Vec::new(), maybe: Vec::new() }
     }
 
@@ -107,7 +103,7 @@ impl RememberedLeaf {
 
 impl<'a> Stored<'a> {
     /// A leaf that is in no record yet.
-    fn new(service: &'a str, leaf: &'a LeafState, at: OffsetDateTime) -> Self {
+    fn new(service: &'a str, leaf: &'a Leaf, at: OffsetDateTime) -> Self {
         Self { service, leaf, at, records: BTreeSet::new(), maybe: BTreeSet::new() }
     }
 }

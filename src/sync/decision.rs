@@ -12,7 +12,7 @@ use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::{self, IndexedListing};
 use crate::settings::Verify;
-use crate::state::{self, LeafRank, ServiceDeployments};
+use crate::state::{self, ServiceDeployments};
 
 /// What to do with a lineage.
 #[derive(Debug)]
@@ -96,14 +96,14 @@ fn split<'a>(
     deployments: &ServiceDeployments,
     now: OffsetDateTime,
 ) -> (Vec<&'a Site>, Vec<(&'a Site, String)>) {
-    let rank = lineage.leaf.as_ref().filter(|_| !lineage.given.guards.allow_older).map(LeafRank::of);
+    let leaf = lineage.leaf.as_ref().filter(|_| !lineage.given.guards.allow_older);
     let (mut kept, mut superseded) = (Vec::new(), Vec::new());
     for site in sites {
         let (place, name) = ((&site.domain, site.cert_id), &lineage.name);
-        let later = rank.as_ref().and_then(|rank| deployments.superseding(place, name, rank, now));
+        let later = leaf.and_then(|leaf| deployments.superseding(place, name, leaf, now));
         match later {
             Some(later) => {
-                superseded.push((site, plan::superseded_reason(&later.lineage, later.rank.issued)));
+                superseded.push((site, plan::superseded_reason(&later.lineage, later.leaf.not_before)));
             }
             None => kept.push(site),
         }

@@ -14,10 +14,11 @@ use crate::api::Site;
 use crate::bundle;
 use crate::cert::KeyType;
 use crate::clock::Deadline;
+use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::settings::Verify;
-use crate::state::{LeafState, SiteState};
+use crate::state::SiteState;
 use crate::text;
 use crate::verify::{Edge, EdgeView, Handshakes, MAX_HANDSHAKES};
 
@@ -70,7 +71,7 @@ impl<'a> CheckedLineage<'a> {
         let site = sites.find(|site| known.id.map_or_else(|| has_domain(site), |id| site.id == id));
         let Some(view) = site.and_then(|site| self.views.get(&site.id)) else { return };
         if let Some(leaf) = &self.lineage.leaf {
-            known.edge.see(&view.sightings(&leaf.to_seen(), now));
+            known.edge.see(&view.sightings(leaf, now));
         }
         if view.is_served() {
             (known.outcome, known.detail) = (Outcome::Served, None);
@@ -96,7 +97,7 @@ impl<'a> CheckedLineage<'a> {
     }
 
     /// The leaf that the edges should serve, and the type of its key, which saves handshakes if it is known.
-    fn leaf(&self) -> Option<(&'a LeafState, Option<KeyType>)> {
+    fn leaf(&self) -> Option<(&'a Leaf, Option<KeyType>)> {
         let leaf = self.lineage.leaf.as_ref()?;
         let chain = bundle::load_chain(&self.lineage.source.files).ok().and_then(|bundle| bundle.chain.ok());
         let on_disk = chain.map(|chain| chain.leaf).filter(|found| found.fingerprint() == leaf.fingerprint);

@@ -6,13 +6,13 @@ use time::OffsetDateTime;
 
 use super::error::SyncError;
 use crate::bundle::{self, LeafPeek};
-use crate::deploy::recorded_leaf;
 use crate::file::{self, ReadError};
 use crate::inventory::{self, Member, Shard};
+use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::settings::{self, Layer, Layers, LineageEntry, Settings};
 use crate::source::Source;
-use crate::state::{self, Deployments, Given, LeafState, LineageState, Origin};
+use crate::state::{self, Deployments, Given, LineageState, Origin};
 use crate::text::rfc3339;
 
 /// A lineage that can be deployed.
@@ -28,7 +28,7 @@ pub(super) struct Candidate {
     /// Fingerprint of the leaf that these options are for; `None`: they are for later ones, too.
     pub(super) only_leaf: Option<String>,
     /// The leaf on disk; `None` if it cannot be read. The recorded one if the file is missing.
-    pub(super) leaf: Option<LeafState>,
+    pub(super) leaf: Option<Leaf>,
     /// The sites as the last deployment reported them.
     pub(super) sites: Vec<state::SiteState>,
     /// When a deployment or `sync` last looked at its edges; `None` if it was never deployed.
@@ -194,7 +194,7 @@ pub(super) struct LeafOnDisk {
     /// Whether it is the leaf that the last run was to deploy.
     pub(super) is_recorded: bool,
     /// `None` if it cannot be read. The recorded one if the file is missing.
-    pub(super) leaf: Option<LeafState>,
+    pub(super) leaf: Option<Leaf>,
 }
 
 impl LeafOnDisk {
@@ -203,7 +203,7 @@ impl LeafOnDisk {
         let peek = bundle::peek_leaf(&source.files, recorded.map(|leaf| leaf.fingerprint.as_str()));
         let leaf = match &peek {
             Ok(LeafPeek::Known) => recorded.cloned(),
-            Ok(LeafPeek::Other(leaf)) => Some(recorded_leaf(leaf)),
+            Ok(LeafPeek::Other(leaf)) => Some(leaf.to_leaf()),
             // Another lineage may supersede it.
             Err(error) if error.is_missing() => recorded.cloned(),
             Ok(LeafPeek::Unusable) | Err(_) => None,

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::scan::{Candidate, Reason};
+use crate::leaf::Leaf;
 use crate::plan::IndexedListing;
 use crate::settings::Settings;
-use crate::state::LeafRank;
 
 /// A lineage to deploy.
 pub(super) struct Job<'a> {
@@ -34,8 +34,7 @@ impl<'a> Schedule<'a> {
         listing: &IndexedListing,
         account: usize,
     ) {
-        let rank = |lineage: &Candidate| lineage.leaf.as_ref().map(LeafRank::of);
-        lineages.sort_by_cached_key(|(lineage, _)| Reverse(rank(lineage)));
+        lineages.sort_by_key(|(lineage, _)| Reverse(lineage.leaf.as_ref().map(Leaf::rank)));
         let mut taken = HashSet::new();
         for (lineage, reason) in lineages {
             let resources = listing.resources(lineage);

@@ -7,7 +7,8 @@ use time::OffsetDateTime;
 
 use super::handshake_error::Cause;
 use super::observation::{Observation, OtherLeaf, ServedChain};
-use crate::sightings::{NewSightings, SeenLeaf};
+use crate::leaf::Leaf;
+use crate::sightings::NewSightings;
 use crate::text;
 
 /// Rounds of handshakes with one address.
@@ -25,7 +26,7 @@ pub(crate) struct EdgeView {
     addresses: BTreeMap<SocketAddr, Observation>,
     rounds: BTreeMap<SocketAddr, Rounds>,
     /// The latest issued of the other leaves that cover the site and were served to any kind of client.
-    latest_other: Option<OtherLeaf>,
+    latest_other: Option<Leaf>,
     /// Why there may be further addresses.
     unresolved: Vec<String>,
     /// Whether addresses that this host has no route to count.
@@ -77,15 +78,16 @@ impl EdgeView {
     }
 
     /// Keeps another leaf if it covers the site and was issued later than those seen before.
-    pub(super) fn note_other(&mut self, leaf: OtherLeaf) {
-        let is_latest = self.latest_other.as_ref().is_none_or(|known| leaf.not_before > known.not_before);
-        if leaf.covers_site && is_latest {
-            self.latest_other = Some(leaf);
+    pub(super) fn note_other(&mut self, other: OtherLeaf) {
+        let issued = other.leaf.not_before;
+        let is_latest = self.latest_other.as_ref().is_none_or(|known| issued > known.not_before);
+        if other.covers_site && is_latest {
+            self.latest_other = Some(other.leaf);
         }
     }
 
     /// The latest issued of the other leaves that cover the site.
-    pub(crate) fn latest_other(&self) -> Option<&OtherLeaf> {
+    pub(crate) fn latest_other(&self) -> Option<&Leaf> {
         self.latest_other.as_ref()
     }
 
@@ -172,16 +174,18 @@ impl EdgeView {
     }
 
     /// The first to expire of the other leaves that are still served and that visitors may accept.
-    pub(crate) fn earliest_other(&self, now: OffsetDateTime) -> Option<&OtherLeaf> {
+    pub(crate) fn earliest_other(&self, now: OffsetDateTime) -> Option<&Leaf> {
         let leaves = self.addresses.values().filter_map(|observation| match observation {
-            Observation::Other { leaf, .. } => leaf.as_ref().filter(|leaf| leaf.is_accepted(now)),
+            Observation::Other { leaf, .. } => {
+                leaf.as_ref().filter(|other| other.is_accepted(now)).map(|other| &other.leaf)
+            }
             _ => None,
         });
         leaves.min_by_key(|leaf| leaf.not_after)
     }
 
     /// What the relevant addresses showed, given the expected leaf.
-    pub(crate) fn sightings(&self, expected: &SeenLeaf, now: OffsetDateTime) -> NewSightings {
+    pub(crate) fn sightings(&self, expected: &Leaf, now: OffsetDateTime) -> NewSightings {
         let addresses = self.relevant();
         let addresses =
             addresses.map(|(address, observation)| (*address, observation.sighting(expected, now)));
@@ -230,8 +234,14 @@ mod tests {
         let mut view = EdgeView::new(false);
         let address = SocketAddr::from(([192, 0, 2, 1], 443));
         view.add_addresses(vec![address]);
-        let dates = [datetime!(2026-01-01 00:00 UTC), datetime!(2026-04-01 00:00 UTC)];
-        let leaf = OtherLeaf::modelled("other", &[], dates, true);
+        let leaf = Leaf {
+            fingerprint: "other".into(),
+            names: Vec::new(),
+            not_before: datetime!(2026-01-01 00:00 UTC),
+            not_after: datetime!(2026-04-01 00:00 UTC),
+            issuer: None,
+        };
+        let leaf = OtherLeaf { leaf, covers_site: true };
         for round in rounds.chars() {
             let other = Observation::Other { leaf: Some(leaf.clone()), clients: None };
             let observation =

@@ -2,8 +2,6 @@
 
 use std::net::SocketAddr;
 
-use time::OffsetDateTime;
-
 use super::handshake_error::{Cause, HandshakeError};
 use super::observation::{Observation, ServedChain};
 use super::{EdgeView, OtherLeaf};
@@ -34,17 +32,5 @@ impl EdgeView {
             Shown::Unreachable => failed(Cause::Unreachable),
         };
         self.record(address, observation, false);
-    }
-}
-
-impl OtherLeaf {
-    pub(crate) fn modelled(
-        fingerprint: &str,
-        names: &[String],
-        [not_before, not_after]: [OffsetDateTime; 2],
-        covers_site: bool,
-    ) -> Self {
-        let (fingerprint, issuer) = (fingerprint.into(), "CA".into());
-        Self { fingerprint, issuer, names: names.to_vec(), not_before, not_after, covers_site }
     }
 }

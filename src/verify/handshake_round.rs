@@ -112,7 +112,7 @@ fn other_leaf(
     let is_other = |result: &&HandshakeResult| !result.chain.is_empty() && !expected.is_shown(result);
     let others: Vec<&HandshakeResult> = results.iter().filter(is_other).collect();
     let leaves = others.iter().filter_map(|result| expected.other_leaf(result, site));
-    let leaf = leaves.min_by_key(|leaf| leaf.not_after);
+    let leaf = leaves.min_by_key(|other| other.leaf.not_after);
     (!others.is_empty()).then_some(Observation::Other { leaf, clients })
 }
 

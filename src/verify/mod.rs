@@ -23,6 +23,7 @@ pub(crate) use self::edge_view::EdgeView;
 use self::expected::ExpectedLeaf;
 pub(crate) use self::handshake::{Handshakes, MAX_HANDSHAKES};
 use self::handshake_round::HandshakeRound;
+#[cfg(test)]
 pub(crate) use self::observation::OtherLeaf;
 use self::resolve::{resolve_address, resolve_cname, server_name};
 use crate::bundle::Chain;

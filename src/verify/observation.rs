@@ -4,8 +4,9 @@ use time::OffsetDateTime;
 
 use super::handshake_error::{Cause, HandshakeError};
 use crate::cert::Certificate;
+use crate::leaf::Leaf;
 use crate::names::Domain;
-use crate::sightings::{SeenLeaf, Sighting};
+use crate::sightings::Sighting;
 use crate::text;
 
 /// What the latest handshakes with an address showed.
@@ -36,16 +37,19 @@ impl Observation {
     }
 
     /// What visitors get now, given the expected leaf; `None` if unknown.
-    pub(super) fn sighting(&self, expected: &SeenLeaf, now: OffsetDateTime) -> Option<Sighting> {
+    pub(super) fn sighting(&self, expected: &Leaf, now: OffsetDateTime) -> Option<Sighting> {
+        let seen = |leaf: &Leaf, not_after| {
+            let (fingerprint, not_before) = (leaf.fingerprint.clone(), leaf.not_before);
+            Some(Sighting::Leaf(Leaf { fingerprint, names: Vec::new(), not_before, not_after, issuer: None }))
+        };
         match self {
             Self::Unchecked => None,
-            Self::Expected { .. } => Some(Sighting::Leaf(expected.clone())),
-            Self::Other { leaf: Some(leaf), clients } if leaf.is_accepted(now) => {
+            Self::Expected { .. } => seen(expected, expected.not_after),
+            Self::Other { leaf: Some(other), clients } if other.is_accepted(now) => {
                 // Other clients or connections get the expected leaf.
                 let shared = clients.map(|_| expected.not_after);
-                let not_after = shared.map_or(leaf.not_after, |until| until.min(leaf.not_after));
-                let (fingerprint, not_before) = (leaf.fingerprint.clone(), leaf.not_before);
-                Some(Sighting::Leaf(SeenLeaf { fingerprint, not_before, not_after }))
+                let until = other.leaf.not_after;
+                seen(&other.leaf, shared.map_or(until, |shared| shared.min(until)))
             }
             Self::Other { .. } => Some(Sighting::Nothing),
             Self::Failed(error) => error.is_refusal().then_some(Sighting::Nothing),
@@ -76,40 +80,29 @@ pub(super) enum ServedChain {
 /// A leaf that an edge serves, other than the expected one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OtherLeaf {
-    pub(crate) fingerprint: String,
-    /// Short name of its issuer, sanitized.
-    pub(crate) issuer: String,
-    /// The DNS names that it covers; untrusted text.
-    pub(crate) names: Vec<String>,
-    pub(crate) not_before: OffsetDateTime,
-    pub(crate) not_after: OffsetDateTime,
+    pub(crate) leaf: Leaf,
     /// Whether it covers the site.
-    pub(super) covers_site: bool,
+    pub(crate) covers_site: bool,
 }
 
 impl OtherLeaf {
     pub(super) fn new(leaf: &Certificate, site: &Domain) -> Self {
-        Self {
-            fingerprint: leaf.fingerprint(),
-            issuer: leaf.issuer.short.clone(),
-            names: leaf.names(),
-            not_before: leaf.not_before,
-            not_after: leaf.not_after,
-            covers_site: site.is_covered_by_any(leaf.dns_names()),
-        }
+        let covers_site = site.is_covered_by_any(leaf.dns_names());
+        Self { leaf: Leaf { issuer: Some(leaf.issuer.short.clone()), ..leaf.to_leaf() }, covers_site }
     }
 
     /// Whether visitors may accept it.
     pub(super) fn is_accepted(&self, now: OffsetDateTime) -> bool {
-        self.covers_site && self.not_before <= now
+        self.covers_site && self.leaf.not_before <= now
     }
 
     pub(super) fn describe(leaf: Option<&Self>) -> String {
         leaf.map_or_else(
             || "a certificate that cannot be read".into(),
-            |leaf| {
-                let expiry = text::rfc3339(leaf.not_after);
-                format!("the certificate of {} that expires at {expiry}", leaf.issuer)
+            |Self { leaf, .. }| {
+                let (issuer, expiry) =
+                    (leaf.issuer.as_deref().unwrap_or_default(), text::rfc3339(leaf.not_after));
+                format!("the certificate of {issuer} that expires at {expiry}")
             },
         )
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules of `src`, lowest first, each with the modules that it imports. A missing import is a design change: add
 /// it in the commit that needs it, and say why there.
-const IMPORTS: [(&str, &[&str]); 41] = [
+const IMPORTS: [(&str, &[&str]); 42] = [
     // The lowest layer.
     ("text", &[]),
     ("clock", &[]),
@@ -14,8 +14,9 @@ const IMPORTS: [(&str, &[&str]); 41] = [
     ("file", &["clock", "text"]),
     ("names", &["text"]),
     ("outcome", &["text"]),
+    ("leaf", &["text"]),
     // Written by `verify` and `deploy`, stored in `state`.
-    ("sightings", &["text"]),
+    ("sightings", &["leaf"]),
     ("runtime", &["file"]),
     // A lookup takes a thread of its own.
     ("dns", &["runtime"]),
@@ -29,21 +30,21 @@ const IMPORTS: [(&str, &[&str]); 41] = [
     ("pem", &["secret", "text"]),
     ("key", &["der", "pem", "secret"]),
     // `key` for the public key of a certificate.
-    ("cert", &["der", "key", "pem", "text"]),
+    ("cert", &["der", "key", "leaf", "pem", "text"]),
     ("bundle", &["cert", "clock", "file", "key", "pem", "runtime", "text"]),
     ("check", &["bundle", "cert", "hint", "key", "names", "text"]),
     ("source", &["bundle", "env", "file", "text"]),
     // Settings and state.
     ("settings", &["clock", "env", "file", "names", "secret", "text"]),
-    ("state", &["clock", "sightings", "file", "names", "outcome", "settings", "source", "text"]),
+    ("state", &["clock", "sightings", "file", "leaf", "names", "outcome", "settings", "source", "text"]),
     ("inventory", &["bundle", "env", "file", "names", "settings", "source", "state", "text"]),
     // The service.
     ("trust", &["clock", "file", "settings", "text"]),
     // `key` and `pem`, to remove the numbers of a downloaded key from the rest of its record.
     ("api", &["check", "clock", "dns", "key", "names", "pem", "secret", "settings", "text", "trust"]),
-    ("plan", &["api", "hint", "names", "text"]),
+    ("plan", &["api", "hint", "leaf", "names", "text"]),
     // The edge.
-    ("verify", &["bundle", "cert", "clock", "dns", "sightings", "names", "text"]),
+    ("verify", &["bundle", "cert", "clock", "dns", "sightings", "leaf", "names", "text"]),
     // Errors and reports.
     ("error", &["api", "check", "file", "hint", "runtime", "settings", "source", "state", "text", "trust"]),
     // `clock` for the moment at which a report is made.
@@ -85,6 +86,7 @@ const IMPORTS: [(&str, &[&str]); 41] = [
             "error",
             "file",
             "hint",
+            "leaf",
             "names",
             "outcome",
             "plan",
@@ -116,6 +118,7 @@ const IMPORTS: [(&str, &[&str]); 41] = [
             "hint",
             "inventory",
             "kubernetes",
+            "leaf",
             "names",
             "outcome",
             "plan",
@@ -152,6 +155,7 @@ const IMPORTS: [(&str, &[&str]); 41] = [
             "hint",
             "inventory",
             "kubernetes",
+            "leaf",
             "names",
             // `sync` sends its heartbeat before its report is printed, because a failure is one of its warnings.
             "notify",

@@ -9,10 +9,9 @@ use super::finding::{DoctorFinding, Subject};
 use super::lineages::HostLineage;
 use super::uncovered;
 use crate::api::{Listing, RecordType, Site};
-use crate::deploy::record_leaf;
 use crate::error::ErrorKind;
 use crate::names::Domain;
-use crate::plan::{self, Action, Blocker, Plan, PlanRequest};
+use crate::plan::{self, Action, Blocker, Plan, PlanRequest, RecordLeaf};
 use crate::state::ServiceDeployments;
 use crate::text;
 
@@ -148,9 +147,11 @@ impl Coverage<'_> {
             covers: &|domain| lineage.covers(domain),
             domains: &lineage.policy.domains,
             later_leaf: &|record| {
-                let held = self.deployments.leaves_in(record).into_iter().map(record_leaf);
-                let later = held.filter(|held| held.issued > leaf.issued && held.expires >= self.now);
-                later.max_by_key(|held| held.issued)
+                let stored = self.deployments.leaves_in(record).into_iter().filter(|stored| {
+                    stored.leaf.not_before > leaf.issued && stored.leaf.not_after >= self.now
+                });
+                let later = stored.max_by_key(|stored| stored.leaf.not_before)?;
+                Some(RecordLeaf { leaf: (*later.leaf).clone(), is_certain: later.is_certain })
             },
             // A deployment learns more from the edges; a separate finding reports the incomplete listing.
             keeps_names: &|_| true,

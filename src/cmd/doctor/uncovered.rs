@@ -29,8 +29,9 @@ pub(super) fn findings(sites: &[&Site], deployments: &ServiceDeployments) -> Vec
 /// Expiry of the certificate that this host deployed to a site earlier.
 fn left_expiry(site: &Site, deployments: &ServiceDeployments) -> Option<OffsetDateTime> {
     let stored = deployments.leaves_in(site.cert_id?).into_iter().filter(|leaf| leaf.is_certain);
-    let covering = stored.filter(|leaf| site.domain.is_covered_by_any(leaf.names.iter().map(String::as_str)));
-    covering.map(|leaf| leaf.rank.expires).max()
+    let leaves = stored.map(|stored| &stored.leaf);
+    let covering = leaves.filter(|leaf| site.domain.is_covered_by_any(leaf.names.iter().map(String::as_str)));
+    covering.map(|leaf| leaf.not_after).max()
 }
 
 fn left_behind(sites: &[&Site], deployments: &ServiceDeployments) -> DoctorFinding {

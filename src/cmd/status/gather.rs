@@ -10,11 +10,12 @@ use super::lineage_status::{DiskStatus, LeafAge, LeafSummary, LineageStatus, Sit
 use crate::bundle::{self, Files};
 use crate::cert::Certificate;
 use crate::inventory::{Inventory, Member};
+use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan;
 use crate::source;
-use crate::state::{Deployments, LeafRank, LeafState, LineageState, SiteState, StateError};
+use crate::state::{Deployments, LineageState, SiteState, StateError};
 use crate::text;
 
 /// Returns the lineages in the order of their names, and the errors of state files.
@@ -41,12 +42,12 @@ pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Line
 /// The leaf of a lineage, to compare it with those of other lineages.
 struct RankedLeaf {
     service: String,
-    rank: LeafRank,
+    leaf: Leaf,
 }
 
 impl RankedLeaf {
     fn of(state: &LineageState) -> Option<Self> {
-        Some(Self { service: state.service.clone()?, rank: LeafRank::of(state.leaf.as_ref()?) })
+        Some(Self { service: state.service.clone()?, leaf: state.leaf.clone()? })
     }
 }
 
@@ -102,10 +103,10 @@ impl LineageStatus {
         for site in self.sites.iter_mut().filter(|_| !is_unseen) {
             let Ok(domain) = site.domain.parse::<Domain>() else { continue };
             let later =
-                deployments.superseding(&leaf.service, (&domain, site.cert_id), &self.name, &leaf.rank, now);
+                deployments.superseding(&leaf.service, (&domain, site.cert_id), &self.name, &leaf.leaf, now);
             if let Some(later) = later {
                 site.outcome = Outcome::Superseded;
-                site.detail = Some(plan::superseded_reason(&later.lineage, later.rank.issued));
+                site.detail = Some(plan::superseded_reason(&later.lineage, later.leaf.not_before));
                 (site.is_on_record, site.validity) = (None, None);
             }
         }
@@ -143,7 +144,7 @@ impl DiskStatus {
         }
     }
 
-    fn new(leaf: &Certificate, recorded: Option<&LeafState>) -> Self {
+    fn new(leaf: &Certificate, recorded: Option<&Leaf>) -> Self {
         let fingerprint = leaf.fingerprint();
         let age = match recorded {
             Some(recorded) if recorded.fingerprint == fingerprint => LeafAge::Same,
@@ -169,14 +170,14 @@ impl DiskStatus {
 }
 
 impl LeafSummary {
-    fn recorded(leaf: &LeafState) -> Self {
+    fn recorded(leaf: &Leaf) -> Self {
         let validity = Validity::recorded(leaf);
         Self { fingerprint: leaf.fingerprint.clone(), names: leaf.names.clone(), validity }
     }
 }
 
 impl Validity {
-    fn recorded(leaf: &LeafState) -> Self {
+    fn recorded(leaf: &Leaf) -> Self {
         Self { not_before: leaf.not_before, not_after: leaf.not_after }
     }
 }
@@ -206,10 +207,7 @@ fn sites(state: &LineageState, disk: &DiskStatus) -> Vec<SiteStatus> {
 }
 
 /// The leaf in the record of a site and the leaf that its visitors get, according to its outcome.
-fn leaves_of<'a>(
-    site: &SiteState,
-    state: &'a LineageState,
-) -> (Option<&'a LeafState>, Option<&'a LeafState>) {
+fn leaves_of<'a>(site: &SiteState, state: &'a LineageState) -> (Option<&'a Leaf>, Option<&'a Leaf>) {
     let (latest, deployed) = (state.leaf.as_ref(), state.deployed());
     match &site.outcome {
         Outcome::Misbound | Outcome::Skipped | Outcome::Superseded => (None, None),
@@ -250,12 +248,13 @@ mod tests {
         datetime!(2000-01-01 0:00 UTC).replace_year(year).unwrap()
     }
 
-    fn leaf(fingerprint: &str, issued: i32) -> LeafState {
-        LeafState {
+    fn leaf(fingerprint: &str, issued: i32) -> Leaf {
+        Leaf {
             fingerprint: fingerprint.into(),
             names: Vec::new(),
             not_before: year(issued),
             not_after: year(issued + 1),
+            issuer: None,
         }
     }
 
@@ -263,7 +262,7 @@ mod tests {
         RunOptions { origin: Origin::Hook, ..RunOptions::default() }
     }
 
-    fn begin(before: Option<LineageState>, leaf: LeafState) -> LineageState {
+    fn begin(before: Option<LineageState>, leaf: Leaf) -> LineageState {
         let source = SourceState {
             client: "files".into(),
             cert: "/c".into(),

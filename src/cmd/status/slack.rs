@@ -66,13 +66,15 @@ impl SiteStatus {
 mod tests {
     use super::super::fixture::{NOW, deployed, edge, renewed, until};
     use super::*;
-    use crate::sightings::{EdgeMemory, NewSightings, SeenLeaf, Sighting};
+    use crate::leaf::Leaf;
+    use crate::sightings::{EdgeMemory, NewSightings, Sighting};
     use std::net::SocketAddr;
 
     /// A memory of one address that serves a leaf which expires in this many days.
     fn seen(fingerprint: &str, days: i64) -> EdgeMemory {
         let Validity { not_before, not_after } = until(NOW + Duration::days(days));
-        let leaf = SeenLeaf { fingerprint: fingerprint.into(), not_before, not_after };
+        let leaf =
+            Leaf { fingerprint: fingerprint.into(), names: Vec::new(), not_before, not_after, issuer: None };
         let address = SocketAddr::from(([192, 0, 2, 1], 443));
         let addresses = [(address, Some(Sighting::Leaf(leaf)))].into();
         let mut memory = EdgeMemory::default();

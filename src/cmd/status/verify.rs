@@ -13,10 +13,11 @@ use super::lineage_status::{
 use crate::cert::KeyType;
 use crate::clock::{self, Deadline};
 use crate::error::CommandError;
+use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::runtime::Runtime;
-use crate::sightings::SeenLeaf;
+
 use crate::verify::{Edge, EdgeView, Handshakes, MAX_HANDSHAKES};
 
 /// Maximum number of sites that are checked at once.
@@ -69,7 +70,13 @@ impl HandshakeTarget<'_> {
         let Self { leaf, key_type, edges, site } = self;
         let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges, handshakes);
         let Validity { not_before, not_after } = leaf.validity;
-        let expected = SeenLeaf { fingerprint: leaf.fingerprint.clone(), not_before, not_after };
+        let expected = Leaf {
+            fingerprint: leaf.fingerprint.clone(),
+            names: Vec::new(),
+            not_before,
+            not_after,
+            issuer: None,
+        };
         let status = observe(&edge, &expected, site).await;
         if status.outcome == EdgeOutcome::Served {
             site.validity = Some(leaf.validity);
@@ -78,7 +85,7 @@ impl HandshakeTarget<'_> {
     }
 }
 
-async fn observe(edge: &Edge<'_>, expected: &SeenLeaf, site: &mut SiteStatus) -> EdgeStatus {
+async fn observe(edge: &Edge<'_>, expected: &Leaf, site: &mut SiteStatus) -> EdgeStatus {
     let Ok(domain) = site.domain.parse::<Domain>() else {
         return EdgeStatus::unreachable("its domain is not a domain name");
     };

@@ -18,12 +18,13 @@ use super::upload::UploadResult;
 use super::verdict::report_untouched;
 use crate::api::{AttemptError, RequestError, SavedSite, Site};
 use crate::error::{Diagnostic as _, ErrorKind};
+use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
 use crate::plan::{Allow, IndexedListing, Plan, Upload};
 use crate::report::DeployReport;
 use crate::settings::{Settings, Verify};
-use crate::state::{LeafRank, LeafState, ServiceDeployments, SiteState};
+use crate::state::{ServiceDeployments, SiteState};
 use crate::verify::EdgeView;
 
 /// A lineage to deploy.
@@ -74,7 +75,7 @@ impl ModelDeployment<'_> {
         let account = self.listing.around(&names, self.domains, []);
         let scope = Scope {
             lineage: self.lineage,
-            leaf: LeafRank::of(&leaf),
+            leaf: leaf.clone(),
             names,
             domains: self.domains,
             account: &account,
@@ -86,7 +87,7 @@ impl ModelDeployment<'_> {
             force: false,
             now: world.now,
         };
-        match scope.has_sites(&leaf.names, self.settings.skip_unmatched, report) {
+        match scope.has_sites(self.settings.skip_unmatched, report) {
             Ok(true) => {}
             Ok(false) => return Some(Ok(())),
             Err(error) => return Some(Err(anyhow::anyhow!("{error}"))),
@@ -96,7 +97,7 @@ impl ModelDeployment<'_> {
         if is_killed(world) {
             return None;
         }
-        let log = EdgeLog { survey: &survey, leaf: leaf.to_seen(), now: world.now };
+        let log = EdgeLog { survey: &survey, leaf: &scope.leaf, now: world.now };
         self.carry_out(world, &plan, &log, report)?;
         report_untouched(&plan, &log, self.settings, report);
         Some(Ok(()))
@@ -186,7 +187,7 @@ impl ModelDeployment<'_> {
     }
 }
 
-fn names_of(leaf: &LeafState) -> Names {
+fn names_of(leaf: &Leaf) -> Names {
     Names::of(leaf.names.iter().map(String::as_str))
 }
 

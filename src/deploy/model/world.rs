@@ -7,8 +7,8 @@ use fastrand::Rng;
 use time::OffsetDateTime;
 
 use crate::api::{Listing, Record, RecordType, Site};
+use crate::leaf::Leaf;
 use crate::names::Domain;
-use crate::state::LeafState;
 use crate::verify::fixture::Shown;
 use crate::verify::{EdgeView, OtherLeaf};
 
@@ -26,7 +26,7 @@ static DOMAINS: LazyLock<Vec<Domain>> =
 pub(crate) struct World {
     pub(crate) sites: Vec<ModelSite>,
     pub(crate) records: BTreeMap<u64, ModelRecord>,
-    pub(crate) leaves: Vec<LeafState>,
+    pub(crate) leaves: Vec<Leaf>,
     pub(crate) now: OffsetDateTime,
     pub(crate) faults: Faults,
     pub(crate) rng: Rng,
@@ -101,7 +101,7 @@ pub(crate) enum Failure {
 }
 
 /// Whether a name of a leaf covers a domain: it is the same, or a wildcard over its first label.
-pub(crate) fn covers(leaf: &LeafState, domain: usize) -> bool {
+pub(crate) fn covers(leaf: &Leaf, domain: usize) -> bool {
     let domain = NAMES[domain];
     let parent = domain.split_once('.').filter(|(label, _)| *label != "*").map(|(_, parent)| parent);
     leaf.names
@@ -118,7 +118,7 @@ impl World {
         NAMES.iter().position(|name| *name == domain.spelled()).unwrap()
     }
 
-    pub(crate) fn index_of_leaf(&self, leaf: &LeafState) -> usize {
+    pub(crate) fn index_of_leaf(&self, leaf: &Leaf) -> usize {
         self.leaves.iter().position(|other| other == leaf).unwrap()
     }
 
@@ -263,7 +263,6 @@ impl World {
     }
 
     fn served(&self, leaf: usize, site: usize) -> OtherLeaf {
-        let LeafState { fingerprint, names, not_before, not_after } = &self.leaves[leaf];
-        OtherLeaf::modelled(fingerprint, names, [*not_before, *not_after], self.covers(leaf, site))
+        OtherLeaf { leaf: self.leaves[leaf].clone(), covers_site: self.covers(leaf, site) }
     }
 }

@@ -1,12 +1,13 @@
 //! What must hold of each deployment, and once nothing is sent any more.
 
-use time::{Duration, OffsetDateTime};
+use time::Duration;
 
 use super::host::{Host, HostLineage};
 use crate::deploy::model::{Change, ModelSite, NAMES, World, covers};
+use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::Outcome;
-use crate::state::{LeafState, LineageState, SiteState};
+use crate::state::{LineageState, SiteState};
 
 /// What a deployment finds.
 pub(super) struct BeforeDeployment {
@@ -166,10 +167,6 @@ fn is_served(site: usize, leaf: usize, world: &World) -> bool {
     world.bound_leaf(site) == Some(leaf) && edges.all(|edge| edge.leaf == Some(leaf))
 }
 
-fn rank(leaf: &LeafState) -> (OffsetDateTime, OffsetDateTime, &str) {
-    (leaf.not_before, leaf.not_after, &leaf.fingerprint)
-}
-
 impl HostLineage {
     /// The sites that it is for.
     fn requested(&self, world: &World) -> Vec<usize> {
@@ -190,7 +187,7 @@ impl HostLineage {
 
     /// The leaf that was deployed to a site last. A site that the lineage is not for has it as long as it is bound to
     /// the same record.
-    fn deployed_to<'w>(&'w self, site: usize, world: &'w World) -> Option<&'w LeafState> {
+    fn deployed_to<'w>(&'w self, site: usize, world: &'w World) -> Option<&'w Leaf> {
         let state = self.state.as_ref()?;
         let known = recorded(state, site)?;
         let is_asked_for = self.domains.is_empty() || state.domains.contains(&known.domain);
@@ -217,18 +214,18 @@ impl Host {
         at: usize,
         site: usize,
         world: &'h World,
-    ) -> impl Iterator<Item = (&'h HostLineage, &'h LeafState)> {
+    ) -> impl Iterator<Item = (&'h HostLineage, &'h Leaf)> {
         let own = &world.leaves[self.lineages[at].leaf];
         let others = self.lineages.iter().enumerate().filter(move |(other, _)| *other != at);
         let deployed = others.filter_map(move |(_, other)| Some((other, other.deployed_to(site, world)?)));
-        deployed.filter(move |(_, leaf)| rank(leaf) > rank(own) && leaf.not_after >= world.now)
+        deployed.filter(move |(_, leaf)| leaf.rank() > own.rank() && leaf.not_after >= world.now)
     }
 
     /// Whether every lineage succeeded, handshakes can show for every site what it serves, and no leaf expires before
     /// the next round ends.
     pub(super) fn is_verifiable(&self, world: &World) -> bool {
         let remains =
-            |leaf: &LeafState| leaf.not_after < world.now || leaf.not_after > world.now + 2 * Duration::HOUR;
+            |leaf: &Leaf| leaf.not_after < world.now || leaf.not_after > world.now + 2 * Duration::HOUR;
         if !world.leaves.iter().all(remains) {
             return false;
         }
@@ -310,7 +307,7 @@ impl Fixpoint<'_> {
         let candidates = self.host.lineages.iter().enumerate();
         let candidates = candidates
             .filter(|(_, lineage)| lineage.is_valid(world) && lineage.requested(world).contains(&site));
-        let latest = candidates.max_by_key(|(_, lineage)| rank(&world.leaves[lineage.leaf]));
+        let latest = candidates.max_by_key(|(_, lineage)| world.leaves[lineage.leaf].rank());
         let Some((at, winner)) = latest else { return };
         let mut later = self.host.later_leaves(at, site, world);
         let is_explained = match winner.outcome(site) {

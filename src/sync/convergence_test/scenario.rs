@@ -11,10 +11,10 @@ use time::{Duration, OffsetDateTime};
 use super::host::{Host, HostLineage};
 use crate::bundle::Files;
 use crate::deploy::model::{Faults, ModelEdge, ModelRecord, ModelSite, NAMES, SITE_NAMES, World, covers};
+use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::settings::{Configuration, Layer, Layers, Settings, Verify};
 use crate::source::{AcmeClient, Source};
-use crate::state::LeafState;
 
 const START: OffsetDateTime = datetime!(2026-06-01 00:00 UTC);
 const LINEAGES: [&str; 3] = ["first", "second", "third"];
@@ -140,7 +140,7 @@ fn add_leaf(world: &mut World, names: Vec<String>, rng: &mut Rng) -> usize {
     let not_before = world.now - Duration::days(10 * rng.i64(0..4));
     let not_after = not_before + Duration::days([60, 90, 400][rng.usize(..3)]);
     let fingerprint = format!("{:04x}{:02x}", rng.u16(..), world.leaves.len());
-    world.leaves.push(LeafState { fingerprint, names, not_before, not_after });
+    world.leaves.push(Leaf { fingerprint, names, not_before, not_after, issuer: None });
     world.leaves.len() - 1
 }
 
