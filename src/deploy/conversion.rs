@@ -7,7 +7,7 @@ use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::report::SiteReport;
 use crate::settings::Settings;
-use crate::sightings::{EdgeFindings, EdgeMemory};
+use crate::sightings::EdgeMemory;
 use crate::source::Source;
 use crate::state::{self, Given, Origin, RunOptions, SiteState};
 
@@ -74,17 +74,12 @@ pub(super) fn by_another_run(site: &SiteState, at: &str) -> Option<SiteReport> {
     if matches!(site.outcome, Outcome::Unknown(_)) {
         return None;
     }
+    let detail = format!("deployed by another run at {at}");
     Some(SiteReport {
-        service: None,
         id: site.id,
-        domain: site.domain.clone(),
         cert_id_before: site.cert_id,
         cert_id: site.cert_id,
-        outcome: site.outcome.clone(),
-        detail: Some(format!("deployed by another run at {at}")),
-        edge: None,
-        is_required: true,
         cname: site.cname.clone(),
-        findings: EdgeFindings::default(),
+        ..SiteReport::new(&site.domain, site.outcome.clone(), Some(detail))
     })
 }

@@ -8,13 +8,12 @@ use time::OffsetDateTime;
 use super::error::DeployError;
 use super::site_error::SiteError;
 use super::survey::Survey;
-use super::verdict::unlisted_site;
 use crate::api::{Record, Site};
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::Outcome;
 use crate::plan::{Account, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf};
-use crate::report::DeployReport;
+use crate::report::{DeployReport, SiteReport};
 use crate::settings::Verify;
 use crate::state::{ServiceDeployments, StoredLeaf};
 use crate::verify::EdgeView;
@@ -121,7 +120,7 @@ impl<'l> Scope<'_, 'l> {
                 report.fail(SiteError::NoSuchSite(domain));
             }
             let outcome = if may_skip { Outcome::Skipped } else { Outcome::Refused };
-            report.body.sites.push(unlisted_site(domain.spelled(), None, outcome, Some(NO_SITE.into())));
+            report.body.sites.push(SiteReport::new(domain.spelled(), outcome, Some(NO_SITE.into())));
         }
         let any = self.requests_any();
         if any || !self.domains.is_empty() {
@@ -133,11 +132,8 @@ impl<'l> Scope<'_, 'l> {
                 names: self.leaf.names.clone(),
             });
         }
-        let skipped = self
-            .leaf
-            .names
-            .iter()
-            .map(|name| unlisted_site(name, None, Outcome::Skipped, Some(NO_SITE.into())));
+        let skipped =
+            self.leaf.names.iter().map(|name| SiteReport::new(name, Outcome::Skipped, Some(NO_SITE.into())));
         report.body.sites.extend(skipped);
         Ok(false)
     }

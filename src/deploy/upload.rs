@@ -8,7 +8,7 @@ use super::pending_site::StoredRecord;
 use super::request::RolloutRequest;
 use super::site_error::SiteError;
 use super::upload_response::{contradiction, is_of_others, is_unused};
-use super::verdict::{failed_outcome, unlisted_site};
+use super::verdict::failed_outcome;
 use crate::api::{MAX_CONCURRENT_REQUESTS, RequestError, UploadBody, Uploaded};
 use crate::error::{Diagnostic as _, ErrorKind};
 use crate::names::Domain;
@@ -94,7 +94,7 @@ pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut Deplo
             report_upload(request, domain, answer, report)
         } else {
             let reason = rejected.get().map(String::as_str).unwrap_or_default();
-            unlisted_site(domain.spelled(), None, Outcome::Refused, Some(format!("not tried: {reason}")))
+            SiteReport::new(domain.spelled(), Outcome::Refused, Some(format!("not tried: {reason}")))
         };
         report.body.sites.push(site);
     }
@@ -113,22 +113,22 @@ fn report_upload(
         Ok(StoredRecord { contradiction: Some(detail), .. }) => {
             report.body.records.is_any_possible = true;
             report.fail(SiteError::Unconfirmed { domain, detail: &detail });
-            unlisted_site(domain.spelled(), None, Outcome::Queued, Some(detail))
+            SiteReport::new(domain.spelled(), Outcome::Queued, Some(detail))
         }
         Ok(StoredRecord { id, .. }) => {
             report.body.records.stored.push(id);
             if is_unused {
                 let detail = format!("certificate {id} was created, and the site is not bound to it");
                 report.fail(SiteError::Unused { domain, id });
-                unlisted_site(domain.spelled(), None, Outcome::Misbound, Some(detail))
+                SiteReport::new(domain.spelled(), Outcome::Misbound, Some(detail))
             } else {
-                unlisted_site(domain.spelled(), Some(id), Outcome::Uploaded, None)
+                SiteReport { cert_id: Some(id), ..SiteReport::new(domain.spelled(), Outcome::Uploaded, None) }
             }
         }
         Err(failed) => {
             report.body.records.is_any_possible |= failed.may_be_done;
             report.fail(SiteError::Upload { domain, failed: &failed });
-            unlisted_site(domain.spelled(), None, failed_outcome(&failed), Some(failed.to_string()))
+            SiteReport::new(domain.spelled(), failed_outcome(&failed), Some(failed.to_string()))
         }
     };
     site.findings.is_void = request.deployment.settings.verify == Verify::Off && site.outcome.is_deployed();

@@ -89,28 +89,6 @@ pub(super) fn failed_outcome(failed: &RequestError) -> Outcome {
     if failed.is_retryable() || failed.error.may_be_done() { Outcome::Queued } else { Outcome::Refused }
 }
 
-/// The report of a domain for which no site was listed.
-pub(super) fn unlisted_site(
-    domain: &str,
-    cert_id: Option<u64>,
-    outcome: Outcome,
-    detail: Option<String>,
-) -> SiteReport {
-    SiteReport {
-        service: None,
-        id: None,
-        domain: domain.to_owned(),
-        cert_id_before: None,
-        cert_id,
-        outcome,
-        detail,
-        edge: None,
-        is_required: true,
-        cname: None,
-        findings: EdgeFindings::default(),
-    }
-}
-
 impl<'a> Verdict<'a> {
     fn new(outcome: Outcome, detail: impl Into<String>) -> Self {
         Self { outcome, detail: Some(detail.into()), error: None, warnings: Vec::new() }
@@ -291,17 +269,14 @@ impl<'a> Verdict<'a> {
             None => {}
         }
         report.body.sites.push(SiteReport {
-            service: None,
             id: Some(target.site.id),
-            domain: target.site.domain.spelled().to_owned(),
             cert_id_before: target.site.cert_id,
             cert_id: latest.cert_id,
-            outcome: self.outcome,
-            detail: self.detail,
             edge,
             is_required,
             cname: latest.cname.as_deref().map(str::to_owned),
             findings,
+            ..SiteReport::new(target.site.domain.spelled(), self.outcome, self.detail)
         });
     }
 }

@@ -6,7 +6,6 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::style::Sign;
 use super::text::{Frame, Line, finding_counts, finding_lines, lines};
-use super::wrap::Wrapped;
 use super::{CertificateReport, DeployBody, SiteReport, UploadReport, plan, uploads};
 use crate::check::{Check, Finding, Status};
 use crate::error::{MAX_NAMED, first_names};
@@ -40,23 +39,14 @@ fn header(certificate: &CertificateReport, frame: &Frame<'_>) -> String {
         names = format!("{names} and {} more", more.len());
     }
     let expiry = people::expiry(certificate.not_after, frame.now);
-    let key = format!("{}, {expiry}", certificate.key_type);
-    Wrapped::new("", 0, 2, frame.style).words(&names).unbroken(&key, 3).finish()
+    format!("{names}   {}, {expiry}\n", certificate.key_type)
 }
 
 fn check(checks: &[Finding], frame: &Frame<'_>) -> String {
     let finding = |finding: &Finding| {
         let hint = finding.hint.as_ref().map(ToString::to_string);
         let hint = hint.as_deref().filter(|hint| !frame.has_hint(hint));
-        let detail = match (finding.check, finding.status) {
-            // The rest is the time left, which reads best after the date.
-            (Check::Validity, Status::Ok | Status::Fail) => {
-                finding.detail.rsplit_once(", ").map_or(&*finding.detail, |(before, _)| before)
-            }
-            _ => &finding.detail,
-        };
-        let detail = people::with_times(detail, frame.now);
-        finding_lines(&finding.check.to_string(), finding.status, &detail, hint, frame.style)
+        finding_lines(&finding.check.to_string(), finding.status, &finding.detail, hint, frame.style)
     };
     let counts = finding_counts(checks.iter().map(|finding| finding.status));
     checks.iter().map(finding).chain([counts]).collect()
@@ -135,7 +125,7 @@ fn sites(sites: &[SiteReport], frame: &Frame<'_>) -> Vec<Line> {
     let mut groups: BTreeMap<(Sign, String, String), Vec<&SiteReport>> = BTreeMap::new();
     for site in sites {
         let detail = site.detail.as_deref().filter(|detail| !frame.is_said(detail));
-        let detail = detail.map(|detail| people::with_times(detail, frame.now)).unwrap_or_default();
+        let detail = detail.unwrap_or_default().to_owned();
         groups.entry((sign(site, frame), site.outcome.to_string(), detail)).or_default().push(site);
     }
     let max = |sign: Sign| if sign < Sign::Warning { MAX_LISTED } else { MAX_NAMED };

@@ -9,7 +9,6 @@ mod style;
 mod table;
 mod text;
 mod uploads;
-mod wrap;
 
 use std::collections::HashSet;
 
@@ -36,7 +35,6 @@ pub(crate) use self::style::Sign;
 pub use self::style::Style;
 pub(crate) use self::table::{Cell, Table};
 pub(crate) use self::text::{Frame, error_lines, finding_counts, finding_lines, warning_line};
-pub(crate) use self::wrap::Wrapped;
 
 /// Version of the JSON object; raised when a field changes its meaning or is removed.
 const VERSION: u8 = 1;
@@ -322,6 +320,25 @@ pub(crate) struct SiteReport {
     /// For the state; not part of the JSON object.
     #[serde(skip)]
     pub(crate) findings: EdgeFindings,
+}
+
+impl SiteReport {
+    /// The outcome for a site that must get the certificate. No site was listed, and no handshake was tried.
+    pub(crate) fn new(domain: &str, outcome: Outcome, detail: Option<String>) -> Self {
+        Self {
+            id: None,
+            domain: domain.to_owned(),
+            cert_id_before: None,
+            cert_id: None,
+            outcome,
+            detail,
+            edge: None,
+            service: None,
+            is_required: true,
+            cname: None,
+            findings: EdgeFindings::default(),
+        }
+    }
 }
 
 impl SourceReport {

@@ -9,7 +9,7 @@ use super::text::{Frame, Line, lines};
 use super::{DeployBody, ServingReport};
 use crate::outcome::Outcome;
 use crate::plan::{Step, StepAction};
-use crate::text::{list, people, sanitize};
+use crate::text::{list, sanitize};
 
 pub(super) fn text(steps: &[Step], report: &DeployBody, frame: &Frame<'_>) -> String {
     let mut rows: Vec<Line> =
@@ -25,8 +25,8 @@ pub(super) fn text(steps: &[Step], report: &DeployBody, frame: &Frame<'_>) -> St
         let kind = Kind::of(step);
         counts.add(kind, step.sites.len());
         let summary = format!("{}{}", step.summary, at(step.service.as_deref()));
-        let mut line = Line::new(kind.sign(), kind.word(), people::with_times(&summary, frame.now));
-        line.notes = served_now(step, report, frame);
+        let mut line = Line::new(kind.sign(), kind.word(), summary);
+        line.notes = served_now(step, report);
         rows.push(line);
     }
     let last = match nothing_to_do(report) {
@@ -52,7 +52,7 @@ fn unchanged(report: &DeployBody) -> BTreeMap<(Option<&str>, Option<u64>), Vec<S
 }
 
 /// What the edges of a step's sites serve now, stated once if it is the same for all.
-fn served_now(step: &Step, report: &DeployBody, frame: &Frame<'_>) -> Vec<String> {
+fn served_now(step: &Step, report: &DeployBody) -> Vec<String> {
     let is_of_step = |serving: &&ServingReport| {
         let is_named = match step.sites.as_slice() {
             [] => step.domain == serving.domain,
@@ -64,7 +64,7 @@ fn served_now(step: &Step, report: &DeployBody, frame: &Frame<'_>) -> Vec<String
     let mut sentences: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for site in &serving {
         if let Some(served) = served(site) {
-            sentences.entry(people::with_times(&served, frame.now)).or_default().push(&site.domain);
+            sentences.entry(served).or_default().push(&site.domain);
         }
     }
     let note = |(sentence, domains): (&String, &Vec<&str>)| {

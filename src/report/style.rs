@@ -9,7 +9,7 @@ pub struct Style {
     pub(crate) colour: bool,
     /// Whether signs may be outside ASCII.
     pub(crate) unicode: bool,
-    /// Columns of the terminal; `None` if the stream is not a terminal, so that lines may have any length.
+    /// Columns of the terminal; `None` if the stream is not a terminal.
     pub(crate) width: Option<usize>,
 }
 
@@ -40,11 +40,6 @@ impl Style {
 
     pub(crate) fn sign(self, sign: Sign) -> String {
         self.paint(if self.unicode { sign.unicode() } else { sign.ascii() }, sign.colour())
-    }
-
-    /// What ends a truncated text.
-    pub(crate) fn ellipsis(self) -> &'static str {
-        if self.unicode { "…" } else { "..." }
     }
 }
 

@@ -7,7 +7,6 @@ use time::OffsetDateTime;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::style::{Sign, Style};
-use super::wrap::Wrapped;
 use crate::check::Status;
 use crate::error::CommandError;
 use crate::text::count;
@@ -64,9 +63,9 @@ pub(super) fn lines(lines: &[Line], style: Style) -> String {
 fn format_line(line: &Line, width: usize, style: Style) -> String {
     let prefix = format!("{INDENT}{} {:<width$}{INDENT}", style.sign(line.sign), line.word);
     let columns = width + 2 * INDENT.len() + 2;
-    let mut text = Wrapped::new(&prefix, columns, columns, style).words(&line.text).finish();
+    let mut text = format!("{prefix}{}", line.text).trim_end().to_owned() + "\n";
     for note in &line.notes {
-        text.push_str(&Wrapped::indented(columns, style).words(note).finish());
+        text += &format!("{:columns$}{note}\n", "");
     }
     text
 }
@@ -132,9 +131,7 @@ pub(crate) fn warning_line(warning: &str, style: Style) -> String {
 }
 
 fn diagnostic(word: &str, text: &str, colour: AnsiColor, style: Style) -> String {
-    let prefix = format!("edgecert: {}: ", style.paint(word, colour));
-    let columns = "edgecert: : ".len() + word.len();
-    Wrapped::new(&prefix, columns, 2 * INDENT.len(), style).words(text).finish()
+    format!("edgecert: {}: {text}\n", style.paint(word, colour))
 }
 
 #[cfg(test)]

@@ -84,16 +84,11 @@ impl SupersededSites<'_> {
 
 fn superseded_site(site: &Site, reason: &str) -> SiteReport {
     SiteReport {
-        service: None,
-        is_required: true,
         id: Some(site.id),
-        domain: site.domain.spelled().to_owned(),
         cert_id_before: site.cert_id,
         cert_id: site.cert_id,
-        outcome: Outcome::Superseded,
-        detail: Some(reason.to_owned()),
-        edge: None,
         findings: EdgeFindings::left_to_others(),
         cname: site.cname.as_deref().map(str::to_owned),
+        ..SiteReport::new(site.domain.spelled(), Outcome::Superseded, Some(reason.to_owned()))
     }
 }

@@ -12,9 +12,7 @@ use crate::deploy;
 use crate::error::{CommandError, MAX_NAMED, first_names};
 use crate::hint::{Command, Place};
 use crate::outcome::Outcome;
-use crate::report::{
-    AnyReport as _, Body, DeployBody, DeployReport, DeploymentResult, Frame, Report, Sign, Wrapped,
-};
+use crate::report::{AnyReport as _, Body, DeployBody, DeployReport, DeploymentResult, Frame, Report, Sign};
 use crate::text::{count, people, sanitize};
 
 /// The result of a run.
@@ -258,25 +256,20 @@ impl LineageResult {
 
 impl LineageReport {
     fn lines(&self, frame: &Frame<'_>) -> String {
-        const INDENT: usize = 4;
-        let prefix = format!("{} ", frame.style.sign(self.result.sign()));
+        let sign = frame.style.sign(self.result.sign());
         let reason = self.reason.as_ref().map(|reason| match reason {
             Reason::Pending(since) => format!(" (pending since {})", people::since(*since, frame.now)),
-            reason => format!(" ({})", people::with_times(&sanitize(&reason.to_string()), frame.now)),
+            reason => format!(" ({})", sanitize(&reason.to_string())),
         });
-        let text =
-            format!("{:<10}  {}{}{}", self.result, self.name, reason.unwrap_or_default(), self.sites());
-        Wrapped::new(&prefix, 2, INDENT, frame.style).words(&text).finish()
+        format!("{sign} {:<10}  {}{}{}\n", self.result, self.name, reason.unwrap_or_default(), self.sites())
     }
 
     /// The line of lineages that failed alike.
     fn lines_for(&self, alike: &[&Self], frame: &Frame<'_>) -> String {
-        const INDENT: usize = 4;
-        let prefix = format!("{} ", frame.style.sign(self.result.sign()));
+        let sign = frame.style.sign(self.result.sign());
         let names: Vec<&str> = alike.iter().map(|lineage| lineage.name.as_str()).collect();
         let (number, names) = (count(alike.len(), "lineage"), first_names(&names));
-        let text = format!("{}: {number}: {names}", self.summary());
-        Wrapped::new(&prefix, 2, INDENT, frame.style).words(&text).finish()
+        format!("{sign} {}: {number}: {names}\n", self.summary())
     }
 
     /// The result, and the outcomes of its sites: `failed (stale)`.

@@ -109,7 +109,7 @@ fn check_report_lists_every_check() {
         a.example   P-256, expires DATE (TIME)
           ! pem       LINEAGE/fullchain.pem: dropped a duplicate of a.example
           ! pem       LINEAGE/fullchain.pem: moved the leaf to the front
-          * validity  valid until DATE (in TIME)
+          * validity  valid until DATE, for TIME
           * names     covers a.example
           * key       P-256, key and certificate match
           * purpose   may authenticate a TLS server

@@ -192,7 +192,7 @@ fn plan_shows_what_is_served() {
         a.example, b.example   P-256, expires DATE (TIME)
           = unchanged  a.example (5 is this certificate)
           ~ replace    b.example (certificate 6)
-                       now: EDGE serves the certificate of edgecert test intermediate that expires on DATE (in TIME)
+                       now: EDGE serves the certificate of edgecert test intermediate that expires at DATE
         1 to replace, 1 unchanged; nothing was changed
         ---
     "#]]

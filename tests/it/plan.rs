@@ -28,12 +28,12 @@ fn plan_gives_reasons_and_changes_nothing() {
     expect![[r#"
         *.example   P-256, expires DATE (TIME)
           ~ replace   a.example and b.example (certificate 5)
-                      now: EDGE serves the certificate of edgecert test intermediate that expires on DATE (in TIME)
+                      now: EDGE serves the certificate of edgecert test intermediate that expires at DATE
           + create    c.example: no certificate yet
           ! blocked   d.example: the service renews certificate 6 (--replace-lets)
-                      now: EDGE serves the certificate of edgecert test intermediate that expires on DATE (in TIME)
+                      now: EDGE serves the certificate of edgecert test intermediate that expires at DATE
           ! blocked   e.example: bound to certificate 7 of other.test (--rebind)
-                      now: EDGE serves the certificate of edgecert test intermediate that expires on DATE (in TIME)
+                      now: EDGE serves the certificate of edgecert test intermediate that expires at DATE
         1 to create, 2 to replace, 2 blocked; nothing was changed
         ---
         edgecert: error: d.example is guarded: the service itself issues and renews certificate 6
@@ -47,12 +47,12 @@ fn plan_gives_reasons_and_changes_nothing() {
     expect![[r#"
         *.example   P-256, expires DATE (TIME)
           ~ replace   a.example and b.example (certificate 5)
-                      now: EDGE serves the certificate of edgecert test intermediate that expires on DATE (in TIME)
+                      now: EDGE serves the certificate of edgecert test intermediate that expires at DATE
           ~ replace   d.example (certificate 6)
-                      now: EDGE serves the certificate of edgecert test intermediate that expires on DATE (in TIME)
+                      now: EDGE serves the certificate of edgecert test intermediate that expires at DATE
           + create    c.example: no certificate yet
           ~ bind      e.example: to the record uploaded for b.example: it is bound to certificate 7, which is stored for other.test, and the new certificate does not cover other.test
-                      now: EDGE serves the certificate of edgecert test intermediate that expires on DATE (in TIME)
+                      now: EDGE serves the certificate of edgecert test intermediate that expires at DATE
         1 to create, 3 to replace, 1 to bind; nothing was changed
         ---
     "#]].assert_eq(&rebind.succeeds().snapshot());

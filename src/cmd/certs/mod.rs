@@ -42,8 +42,7 @@ async fn list_records(
     }
     report.body.set("certs", records.items.iter().map(|record| &record.json).collect::<Vec<_>>());
     report.body.set("bound_sites", &bound);
-    let mut table = Table::new(&["id", "domain", "name", "type", "sites bound"])
-        .keeping("domain", &["name", "type", "sites bound"]);
+    let mut table = Table::new(&["id", "domain", "name", "type", "sites bound"]);
     for record in &records.items {
         table.row(cells(record, &bound).map(Into::into));
     }

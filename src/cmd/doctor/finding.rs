@@ -1,12 +1,11 @@
 //! The result of one check of the setup, and how to repair what is wrong.
 
 use serde::Serialize;
-use time::OffsetDateTime;
 
 use crate::check::Status;
 use crate::error::{CommandError, ErrorKind};
 use crate::report::{Style, finding_lines};
-use crate::text::{display_as_serialized, people};
+use crate::text::display_as_serialized;
 
 /// The result of one check.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -75,8 +74,8 @@ impl DoctorFinding {
     }
 
     /// The lines of the finding and its remedy.
-    pub(super) fn lines(&self, now: OffsetDateTime, style: Style) -> String {
-        let (detail, remedy) = (people::with_times(&self.detail, now), self.remedy.as_deref());
-        finding_lines(&self.subject.to_string(), self.status, &detail, remedy, style)
+    pub(super) fn lines(&self, style: Style) -> String {
+        let remedy = self.remedy.as_deref();
+        finding_lines(&self.subject.to_string(), self.status, &self.detail, remedy, style)
     }
 }

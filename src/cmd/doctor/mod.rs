@@ -64,15 +64,15 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut CommandRepo
         has_settings: true,
     };
     doctor.check(args, context);
-    let Doctor { mut findings, warnings, has_settings, now, .. } = doctor;
+    let Doctor { mut findings, warnings, has_settings, .. } = doctor;
     report.warnings.extend(warnings);
     // Lineages may share a hook of certbot, which is then reported once.
     let mut seen = HashSet::new();
     findings.retain(|finding| seen.insert((finding.subject, finding.detail.clone())));
     let next = next::step(&findings, has_settings, host.uid == 0);
-    report.body.text = findings.iter().map(|finding| finding.lines(now, context.style)).collect();
+    report.body.text = findings.iter().map(|finding| finding.lines(context.style)).collect();
     report.body.text += &finding_counts(findings.iter().map(|finding| finding.status));
-    report.body.text.push_str(&next::line(next.as_deref(), context.style));
+    report.body.text.push_str(&next::line(next.as_deref()));
     let most_severe = ErrorKind::most_severe(findings.iter().filter_map(|finding| finding.kind));
     report.exit_with(most_severe.map_or(0, ErrorKind::exit_code));
     report.body.set("findings", findings);

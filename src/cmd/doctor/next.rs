@@ -2,7 +2,6 @@
 
 use super::finding::DoctorFinding;
 use crate::check::Status;
-use crate::report::{Style, Wrapped};
 
 /// The last line if everything is set up.
 const NOTHING: &str = "nothing is left to do";
@@ -20,8 +19,8 @@ pub(super) fn step(findings: &[DoctorFinding], has_settings: bool, is_root: bool
     remedies.next()
 }
 
-/// The last line of the text, wrapped at the width of the terminal.
-pub(super) fn line(step: Option<&str>, style: Style) -> String {
+/// The last line of the text.
+pub(super) fn line(step: Option<&str>) -> String {
     let Some(step) = step else { return format!("{NOTHING}\n") };
-    Wrapped::new(LABEL, LABEL.len(), LABEL.len(), style).words(step).finish()
+    format!("{LABEL}{step}\n")
 }

@@ -54,12 +54,12 @@ impl Row {
 /// A table for the whole run, and one for the lineages with settings of their own.
 fn to_text(rows: &[Row], style: Style) -> String {
     let (own, global): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.lineage.is_some());
-    let global = table(Table::new(&["setting", "value", "from"]).keeping("value", &[]), &global, style);
+    let global = table(Table::new(&["setting", "value", "from"]), &global, style);
     if own.is_empty() {
         return global;
     }
     let heads = ["lineage", "setting", "value", "from"];
-    format!("{global}\n{}", table(Table::new(&heads).keeping("value", &[]), &own, style))
+    format!("{global}\n{}", table(Table::new(&heads), &own, style))
 }
 
 fn table(mut table: Table, rows: &[&Row], style: Style) -> String {

@@ -34,8 +34,7 @@ pub(super) async fn run(
     let sites = &list.items;
     report.body.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
     let expiries = expiries(&session.settings);
-    let mut table =
-        Table::new(&HEADS).keeping("domain", &["cname", "status", "synced", "enabled", "certificate"]);
+    let mut table = Table::new(&HEADS);
     for site in sites {
         table.row(cells(site, &expiries));
     }

@@ -8,7 +8,7 @@ use time::{Duration, OffsetDateTime};
 use super::metrics::format_gauge;
 use super::thresholds::Thresholds;
 use super::verdict::Level;
-use crate::report::{Sign, Style, Wrapped};
+use crate::report::{Sign, Style};
 use crate::state::{LastSync, SyncRecord};
 use crate::text::{humanize, people, rfc3339};
 
@@ -43,7 +43,7 @@ pub(super) fn text(last: &LastSync, now: OffsetDateTime, style: Style) -> String
         let _ = write!(text, ", failing since {}", people::since(since.min(now), now));
     }
     if let Some(message) = &record.message {
-        let _ = write!(text, ": {}", people::with_times(message, now));
+        let _ = write!(text, ": {}", message);
     }
     let sign = match exit_code {
         0 if Thresholds::default().sync_age(age).level() > Level::Ok => Some(Sign::Warning),
@@ -54,9 +54,8 @@ pub(super) fn text(last: &LastSync, now: OffsetDateTime, style: Style) -> String
 }
 
 fn line(sign: Option<Sign>, text: &str, style: Style) -> String {
-    const INDENT: usize = 4;
-    let (prefix, columns) = sign.map_or((String::new(), 0), |sign| (format!("{} ", style.sign(sign)), 2));
-    Wrapped::new(&prefix, columns, INDENT, style).words(&format!("last sync: {text}")).finish()
+    let sign = sign.map(|sign| style.sign(sign) + " ").unwrap_or_default();
+    format!("{sign}last sync: {text}\n")
 }
 
 /// Formats the metrics, which have no labels; empty if `sync` never ran, or if that is unknown.

@@ -12,7 +12,7 @@ use super::lineage_status::{
 use super::thresholds::Thresholds;
 use super::verdict::Level;
 use crate::outcome::Outcome;
-use crate::report::{Cell, Sign, Style, Table, Wrapped};
+use crate::report::{Cell, Sign, Style, Table};
 use crate::text::{count, people, sanitize};
 
 const HEADS: [&str; 8] =
@@ -40,12 +40,8 @@ pub(super) fn text(lineages: &[LineageStatus], wide: bool, now: OffsetDateTime, 
         return "no lineage is known: none has been deployed, and the configuration names none\n".into();
     }
     let rows = rows(lineages, now);
-    let (heads, droppable): (&[&'static str], &[&str]) = if wide {
-        (&HEADS, &["lineage", "safe for", "served", "on record", "on disk"])
-    } else {
-        (HEADS.get(..NARROW).unwrap_or_default(), &["lineage", "safe for", "expires"])
-    };
-    let mut table = Table::new(heads).keeping("site", droppable);
+    let heads = if wide { &HEADS } else { HEADS.get(..NARROW).unwrap_or_default() };
+    let mut table = Table::new(heads);
     let mut last: Option<&LineageStatus> = None;
     for row in &rows {
         table.row(row.cells(now).into_iter().take(heads.len()));
@@ -53,7 +49,7 @@ pub(super) fn text(lineages: &[LineageStatus], wide: bool, now: OffsetDateTime, 
             let notes = notes(row.lineage, now);
             notes.iter().take(if wide { notes.len() } else { 1 }).for_each(|note| table.note(note));
         }
-        row.edge_notes().for_each(|note| table.note(&people::with_times(note, now)));
+        row.edge_notes().for_each(|note| table.note(note));
         last = Some(row.lineage);
     }
     table.to_text(style) + &last_line(&rows, wide, style)
@@ -93,9 +89,8 @@ fn last_line(rows: &[Row<'_>], wide: bool, style: Style) -> String {
     if rows.len() > sites {
         line = format!("{line}; {} without a site", count(rows.len() - sites, "lineage"));
     }
-    let line = Wrapped::new("", 0, 0, style).words(&line);
     let has_hint = style.width.is_some() && !wide;
-    if has_hint { line.unbroken("(--wide: fingerprints, records)", 3).finish() } else { line.finish() }
+    line + if has_hint { "   (--wide: fingerprints, records)\n" } else { "\n" }
 }
 
 impl<'a> Row<'a> {
@@ -222,11 +217,11 @@ fn notes(lineage: &LineageStatus, now: OffsetDateTime) -> Vec<String> {
         }
         DiskStatus::Leaf { .. } | DiskStatus::Missing => {}
     }
-    notes.extend(lineage.clock_fault(now).map(|fault| people::with_times(&fault, now)));
+    notes.extend(lineage.clock_fault(now).map(|fault| fault));
     if let Some(result) = &lineage.last_error {
         let exit_code = || format!("exit code {}", result.exit_code);
         let error = result.error.as_deref().map_or_else(exit_code, sanitize);
-        notes.push(people::with_times(&error, now));
+        notes.push(error);
     }
     match &lineage.disk {
         DiskStatus::Leaf { age: LeafAge::Newer, .. } if !lineage.is_begun => {
