@@ -131,6 +131,8 @@ fn report_upload(
             SiteReport::new(domain.spelled(), failed_outcome(&failed), Some(failed.to_string()))
         }
     };
+    // The error says it.
+    site.is_explained = site.detail.is_some();
     site.findings.is_void = request.deployment.settings.verify == Verify::Off && site.outcome.is_deployed();
     site
 }

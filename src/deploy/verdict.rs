@@ -27,6 +27,8 @@ struct Verdict<'a> {
     detail: Option<String>,
     error: Option<SiteError<'a>>,
     warnings: Vec<String>,
+    /// Whether an error or a warning says the detail.
+    is_explained: bool,
 }
 
 /// Reports the sites that the plan leaves as they are.
@@ -91,16 +93,18 @@ pub(super) fn failed_outcome(failed: &RequestError) -> Outcome {
 
 impl<'a> Verdict<'a> {
     fn new(outcome: Outcome, detail: impl Into<String>) -> Self {
-        Self { outcome, detail: Some(detail.into()), error: None, warnings: Vec::new() }
+        Self { outcome, detail: Some(detail.into()), error: None, warnings: Vec::new(), is_explained: false }
     }
 
     fn with_error(mut self, error: SiteError<'a>) -> Self {
+        self.is_explained = !matches!(error, SiteError::Bind { .. } | SiteError::IgnoredFields { .. });
         self.error = Some(error);
         self
     }
 
     fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
         self.warnings.extend(warnings);
+        self.is_explained |= !self.warnings.is_empty();
         self
     }
 
@@ -126,7 +130,9 @@ impl<'a> Verdict<'a> {
     fn of_observations(pending: &'a PendingSite<'_>, settings: &Settings) -> Self {
         match (pending.stored, &pending.reading) {
             // The error is reported once for the upload, which may be for several sites.
-            (Err(failed), _) => Self::new(failed_outcome(failed), failed.to_string()),
+            (Err(failed), _) => {
+                Self { is_explained: true, ..Self::new(failed_outcome(failed), failed.to_string()) }
+            }
             (Ok(stored), SiteReading::Unread) => {
                 let site = pending.target.site;
                 Self::shown(site, &pending.view).unwrap_or_else(|| Self::unread(site, stored, settings))
@@ -154,7 +160,7 @@ impl<'a> Verdict<'a> {
     fn served(domain: &Domain, view: &EdgeView) -> Self {
         let warnings = view.warnings().into_iter();
         let warnings = warnings.map(|warning| format!("{domain}: {warning}")).collect();
-        Self { outcome: Outcome::Served, detail: None, error: None, warnings }
+        Self { outcome: Outcome::Served, detail: None, error: None, warnings, is_explained: false }
     }
 
     /// The site already has the leaf, so nothing was sent for it. Without a view, the state file says so.
@@ -194,10 +200,10 @@ impl<'a> Verdict<'a> {
             return Self::new(outcome, detail).with_warnings(warnings);
         }
         let reason = why_unverified(pending, site, settings.wait.is_zero());
-        let detail = unpushed.into_iter().chain([reason.clone()]).collect::<Vec<_>>().join("; ");
+        let detail = unpushed.into_iter().chain([reason]).collect::<Vec<_>>().join("; ");
         let verdict = Self::new(outcome, detail.clone());
         if settings.verify == Verify::Require {
-            verdict.with_error(SiteError::Unverified { domain, reason })
+            verdict.with_error(SiteError::Unverified { domain, reason: detail })
         } else {
             verdict.with_warnings([format!("{domain}: {detail}")])
         }
@@ -274,6 +280,7 @@ impl<'a> Verdict<'a> {
             cert_id: latest.cert_id,
             edge,
             is_required,
+            is_explained: self.is_explained,
             cname: latest.cname.as_deref().map(str::to_owned),
             findings,
             ..SiteReport::new(target.site.domain.spelled(), self.outcome, self.detail)

@@ -55,7 +55,7 @@ fn check(checks: &[Finding], frame: &Frame<'_>) -> String {
 fn deployment(report: &DeployBody, frame: &Frame<'_>) -> String {
     let mut steps: Vec<Line> = checked(&report.checks).into_iter().collect();
     steps.extend(uploads::lines(report));
-    steps.extend(sites(&report.sites, frame));
+    steps.extend(sites(&report.sites));
     let last = match nothing_to_do(report) {
         _ if steps.is_empty() && report.certificate.is_none() => String::new(),
         _ if !frame.errors.is_empty() => format!("failed after {}\n", people::elapsed(frame.elapsed)),
@@ -119,14 +119,13 @@ fn word(check: Check) -> &'static str {
 }
 
 /// The sites, failures last. Many that share an outcome are counted.
-fn sites(sites: &[SiteReport], frame: &Frame<'_>) -> Vec<Line> {
+fn sites(sites: &[SiteReport]) -> Vec<Line> {
     // An upload without a listing says no more about its site than the line of the upload.
     let sites = sites.iter().filter(|site| !(site.id.is_none() && site.outcome == Outcome::Uploaded));
     let mut groups: BTreeMap<(Sign, String, String), Vec<&SiteReport>> = BTreeMap::new();
     for site in sites {
-        let detail = site.detail.as_deref().filter(|detail| !frame.is_said(detail));
-        let detail = detail.unwrap_or_default().to_owned();
-        groups.entry((sign(site, frame), site.outcome.to_string(), detail)).or_default().push(site);
+        let detail = site.detail.clone().filter(|_| !site.is_explained).unwrap_or_default();
+        groups.entry((sign(site), site.outcome.to_string(), detail)).or_default().push(site);
     }
     let max = |sign: Sign| if sign < Sign::Warning { MAX_LISTED } else { MAX_NAMED };
     let is_counted = |sign: Sign, sites: &[&SiteReport]| sites.len() > max(sign);
@@ -168,12 +167,12 @@ fn score(sites: &[&SiteReport]) -> String {
     if addresses > 0 { format!("{served}/{addresses}") } else { String::new() }
 }
 
-fn sign(site: &SiteReport, frame: &Frame<'_>) -> Sign {
+fn sign(site: &SiteReport) -> Sign {
     match &site.outcome {
         Outcome::Served => Sign::Ok,
         // A warning says why it is not verified.
         Outcome::Synced | Outcome::Uploaded => {
-            if site.detail.as_deref().is_some_and(|detail| frame.is_said(detail)) {
+            if site.is_explained {
                 Sign::Warning
             } else {
                 Sign::Ok

@@ -194,8 +194,7 @@ impl<B: Body> AnyReport for Report<B> {
 
     fn to_text(&self, style: Style, moment: Moment) -> String {
         let Moment { now, elapsed } = moment;
-        let (errors, warnings) = (&*self.errors, &*self.warnings);
-        self.body.to_text(&Frame { command: self.command, style, now, elapsed, errors, warnings })
+        self.body.to_text(&Frame { command: self.command, style, now, elapsed, errors: &self.errors })
     }
 }
 
@@ -314,6 +313,9 @@ pub(crate) struct SiteReport {
     /// Whether the run fails unless the site gets the certificate; not part of the JSON object.
     #[serde(skip)]
     pub(crate) is_required: bool,
+    /// Whether an error or a warning says the detail, so that text need not repeat it.
+    #[serde(skip)]
+    pub(crate) is_explained: bool,
     /// Host name of the edge, for later handshakes; not part of the JSON object.
     #[serde(skip)]
     pub(crate) cname: Option<String>,
@@ -335,6 +337,7 @@ impl SiteReport {
             edge: None,
             service: None,
             is_required: true,
+            is_explained: false,
             cname: None,
             findings: EdgeFindings::default(),
         }

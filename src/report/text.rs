@@ -19,16 +19,9 @@ pub(crate) struct Frame<'a> {
     /// How long the run took.
     pub(crate) elapsed: Duration,
     pub(crate) errors: &'a [CommandError],
-    pub(crate) warnings: &'a [String],
 }
 
 impl Frame<'_> {
-    /// Whether an error or a warning already says this; nothing is said twice.
-    pub(super) fn is_said(&self, detail: &str) -> bool {
-        self.errors.iter().any(|error| error.message().contains(detail))
-            || self.warnings.iter().any(|warning| warning.contains(detail))
-    }
-
     /// Whether an error has this hint.
     pub(super) fn has_hint(&self, hint: &str) -> bool {
         self.errors.iter().any(|error| error.advice() == Some(hint))
