@@ -5,11 +5,11 @@ use time::OffsetDateTime;
 
 use crate::text::rfc3339;
 
-/// A leaf, identified by its fingerprint.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// A leaf. Two are equal if all that is known of them is; [`Leaf::rank`] orders them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Leaf {
     pub(crate) fingerprint: String,
-    /// The DNS names that it covers; untrusted text if an edge showed it. What is recorded of an edge has none.
+    /// Its DNS names and IP addresses, sanitized; empty in what is recorded of an edge.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) names: Vec<String>,
     #[serde(with = "rfc3339")]

@@ -1,7 +1,7 @@
 //! What edgecert remembers about the edge of a site between runs: what each address was last seen to serve. The slack of
 //! the site follows from it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -18,7 +18,7 @@ pub(crate) struct EdgeMemory {
 }
 
 /// What an address showed in handshakes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Sighting {
     /// A leaf; if it serves several, the first to expire.
@@ -128,8 +128,8 @@ impl EdgeMemory {
 
     /// Whether two memories hold the same set of leaves, at whichever addresses.
     pub(crate) fn is_equivalent(&self, other: &Self) -> bool {
-        let distinct = |memory: &Self| memory.seen.values().cloned().collect::<BTreeSet<_>>();
-        distinct(self) == distinct(other)
+        let [own, others] = [self, other].map(|memory| memory.seen.values().collect::<HashSet<_>>());
+        own == others
     }
 }
 

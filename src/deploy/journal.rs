@@ -194,7 +194,7 @@ impl Journal {
         hosts: impl Iterator<Item = &'h str>,
         report: &mut DeployReport,
     ) -> ServiceDeployments {
-        let own = (self.name.as_str(), self.before.as_ref());
+        let own = (self.name.as_str(), self.state_before());
         let neighbours = self.store.as_ref().map(|store| store.neighbours(&memory.service, hosts, own));
         let (deployments, errors) = neighbours.unwrap_or_default();
         report.warnings.extend(errors.iter().map(ToString::to_string));
@@ -324,12 +324,16 @@ impl Journal {
         else {
             return false;
         };
-        let before = if self.has_begun { &self.before } else { &self.state };
         let is_refused = matches!(kind, ErrorKind::Refused | ErrorKind::NoInput);
         let service = self.options.service.as_ref();
         let is_other_service =
             |before: &LineageState| service.is_some() && service != before.service.as_ref();
-        report.is_misuse() || before.as_ref().is_some_and(|before| is_refused || is_other_service(before))
+        report.is_misuse() || self.state_before().is_some_and(|before| is_refused || is_other_service(before))
+    }
+
+    /// The state before this run.
+    fn state_before(&self) -> Option<&LineageState> {
+        if self.has_begun { self.before.as_ref() } else { self.state.as_ref() }
     }
 
     /// Restores the state before this run.

@@ -46,16 +46,17 @@ fn messages<'a>(
     is_left: impl Fn(&Site, &StoredLeaf) -> bool,
 ) -> Vec<String> {
     let message = |site: &Site| {
-        let mut stored = deployments.leaves_in(site.cert_id?).into_iter().filter(|leaf| leaf.is_certain);
+        let mut leaves = deployments.leaves_in(site.cert_id?).into_iter().filter(|stored| stored.is_certain);
         // The names are parsed last, and rarely: that is the expensive part.
-        let leaf = stored.find(|leaf| {
-            is_left(site, leaf) && site.domain.is_covered_by_any(leaf.leaf.names.iter().map(String::as_str))
+        let stored = leaves.find(|stored| {
+            is_left(site, stored)
+                && site.domain.is_covered_by_any(stored.leaf.names.iter().map(String::as_str))
         })?;
         Some(format!(
             "{} keeps an earlier certificate of {}, which expires at {}; no lineage of this host covers it any more",
             site.domain,
-            leaf.lineage,
-            rfc3339(leaf.leaf.not_after)
+            stored.lineage,
+            rfc3339(stored.leaf.not_after)
         ))
     };
     sites.filter(|site| site.serves_https()).filter_map(message).collect()

@@ -114,7 +114,7 @@ async fn run_planned(
         now: clock::now(),
     };
     require_earlier_sites(request, &scope, listing)?;
-    // An incomplete listing may lack one.
+    // An incomplete listing may lack a covered site.
     let may_skip = request.deployment.settings.skip_unmatched && account.site_gaps.is_empty();
     if !scope.has_sites(may_skip, report)? {
         return Ok(());

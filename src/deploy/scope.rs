@@ -1,5 +1,5 @@
 //! What a deployment is for: the sites of the account that must get the certificate, what is known of them before
-//! anything is sent, and the plan that follows. Pure.
+//! anything is sent, and the plan that follows. No I/O.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -140,8 +140,8 @@ impl<'l> Scope<'_, 'l> {
 
     /// Makes the plan.
     pub(super) fn plan(&self, survey: &Survey) -> Plan<'l> {
-        let has_leaf = |site: &&&Site| survey.view(site.id).is_some_and(EdgeView::is_current);
-        let current = self.account.sites.iter().filter(has_leaf).filter_map(|site| site.cert_id);
+        let shows_leaf = |site: &&&Site| survey.view(site.id).is_some_and(EdgeView::is_current);
+        let current = self.account.sites.iter().filter(shows_leaf).filter_map(|site| site.cert_id);
         let current: HashSet<u64> = current.collect();
         let request = PlanRequest {
             covers: &|domain| self.names.cover(domain),

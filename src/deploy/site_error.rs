@@ -115,6 +115,24 @@ impl Diagnostic for SiteError<'_> {
 const REBIND: Override =
     Override { flag: "--rebind", purpose: "to bind the site to the uploaded certificate" };
 
+impl SiteError<'_> {
+    /// Whether the message has the detail of the site's report.
+    pub(super) fn has_detail(&self) -> bool {
+        match self {
+            Self::Blocked { .. }
+            | Self::Upload { .. }
+            | Self::Unconfirmed { .. }
+            | Self::Unused { .. }
+            | Self::Missing(_)
+            | Self::Unread(_)
+            | Self::Misbound { .. }
+            | Self::Stale { .. }
+            | Self::Unverified { .. } => true,
+            Self::NoSuchSite(_) | Self::Bind { .. } | Self::IgnoredFields { .. } => false,
+        }
+    }
+}
+
 /// The outcome of a site that the plan leaves alone because of a blocker.
 pub(super) fn blocked_outcome(blocker: &Blocker) -> Outcome {
     if blocker.is_guard() { Outcome::Guarded } else { Outcome::Misbound }

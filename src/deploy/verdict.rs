@@ -97,7 +97,7 @@ impl<'a> Verdict<'a> {
     }
 
     fn with_error(mut self, error: SiteError<'a>) -> Self {
-        self.is_explained = !matches!(error, SiteError::Bind { .. } | SiteError::IgnoredFields { .. });
+        self.is_explained |= error.has_detail();
         self.error = Some(error);
         self
     }

@@ -57,9 +57,7 @@ fn format_line(line: &Line, width: usize, style: Style) -> String {
     let prefix = format!("{INDENT}{} {:<width$}{INDENT}", style.sign(line.sign), line.word);
     let columns = width + 2 * INDENT.len() + 2;
     let mut text = format!("{prefix}{}", line.text).trim_end().to_owned() + "\n";
-    for note in &line.notes {
-        text += &format!("{:columns$}{note}\n", "");
-    }
+    text.extend(line.notes.iter().map(|note| format!("{:columns$}{note}\n", "")));
     text
 }
 

@@ -60,7 +60,8 @@ pub(crate) struct SiteDeployment {
 impl Deployments {
     /// Adds the deployments of a lineage.
     pub(crate) fn add(&mut self, lineage: &str, state: &LineageState) {
-        self.add_records(lineage, state);
+        let mut leaves = Vec::new();
+        self.add_records(lineage, state, &mut leaves);
         let Some(service) = state.sites_service() else { return };
         let service = self.service(service);
         let own = hosts_of(&state.domains);
@@ -70,7 +71,7 @@ impl Deployments {
                 let is_maintained = is_for_site && state.missing_since.is_none();
                 let deployment = SiteDeployment {
                     lineage: lineage.to_owned(),
-                    leaf: Rc::new(leaf.clone()),
+                    leaf: share(&mut leaves, leaf),
                     record: site.cert_id,
                     is_maintained,
                 };
@@ -79,10 +80,10 @@ impl Deployments {
         }
     }
 
-    fn add_records(&mut self, lineage: &str, state: &LineageState) {
+    fn add_records(&mut self, lineage: &str, state: &LineageState, leaves: &mut Vec<Rc<Leaf>>) {
         for known in state.records().leaves() {
             let records = &mut self.service(&known.service).records;
-            let leaf = Rc::new(known.leaf.clone());
+            let leaf = share(leaves, &known.leaf);
             let stored = |at, is_certain| StoredLeaf {
                 at,
                 lineage: lineage.to_owned(),
@@ -119,6 +120,16 @@ impl Deployments {
     ) -> Option<&SiteDeployment> {
         self.by_service.get(service)?.superseding(site, lineage, leaf, now)
     }
+}
+
+/// The shared copy of a leaf, of those of one lineage.
+fn share(leaves: &mut Vec<Rc<Leaf>>, leaf: &Leaf) -> Rc<Leaf> {
+    if let Some(shared) = leaves.iter().find(|shared| ***shared == *leaf) {
+        return shared.clone();
+    }
+    let shared = Rc::new(leaf.clone());
+    leaves.push(shared.clone());
+    shared
 }
 
 impl FromIterator<(String, LineageState)> for Deployments {
@@ -185,7 +196,7 @@ impl ServiceDeployments {
     pub(crate) fn may_expire_before(&self, time: OffsetDateTime) -> bool {
         let mut known =
             self.records.values().flat_map(|contents| contents.stored.iter().chain(&contents.maybe));
-        known.any(|leaf| leaf.leaf.not_after < time)
+        known.any(|stored| stored.leaf.not_after < time)
     }
 
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,

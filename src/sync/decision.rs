@@ -222,9 +222,7 @@ impl<'s> RecordedSites<'s> {
         // A domain that was skipped was not a site at that time.
         let sites = || sites.iter().filter(|site| site.outcome != Outcome::Skipped);
         let by_id = sites().filter_map(|site| Some((site.id?, site))).collect();
-        let host =
-            |site: &'s state::SiteState| Some((site.domain.parse::<Domain>().ok()?.host().to_owned(), site));
-        Self { by_id, by_host: sites().filter_map(host).collect() }
+        Self { by_id, by_host: sites().map(|site| (site.host(), site)).collect() }
     }
 
     fn find(&self, site: &Site) -> Option<&'s state::SiteState> {

@@ -79,7 +79,7 @@ pub(crate) fn run(
     }
     let mut errors = Vec::new();
     inventory.visit(|member| sync.scan(member, &store), |error| errors.push(error));
-    store.remove_unclaimed(sync.claimed);
+    store.remove_unclaimed(sync.deployed_sites);
     let mut summary = Runtime::new()?.block_on(sync.deploy(progress));
     let is_mine = |name: &str| options.shard.is_none_or(|shard| shard.contains(name));
     for error in errors {
@@ -136,13 +136,13 @@ struct Sync<'a> {
     state_dir: PathBuf,
     lineages: Vec<Candidate>,
     /// The number of sites that lineages were deployed to.
-    claimed: usize,
+    deployed_sites: usize,
     summary: Summary,
 }
 
 impl<'a> Sync<'a> {
     fn new(scan: Scan<'a>, state_dir: PathBuf) -> Self {
-        Self { scan, state_dir, lineages: Vec::new(), claimed: 0, summary: Summary::default() }
+        Self { scan, state_dir, lineages: Vec::new(), deployed_sites: 0, summary: Summary::default() }
     }
 
     /// Adds the secrets of an API server to the inventory; returns whether all namespaces could be listed.
@@ -165,7 +165,7 @@ impl<'a> Sync<'a> {
     fn scan(&mut self, member: Member<'a>, store: &Store) {
         let is_own = self.scan.is_own(&member.name);
         for (service, host) in member.state.iter().flat_map(LineageState::deployed_hosts) {
-            self.claimed += 1;
+            self.deployed_sites += 1;
             if is_own && let Err(error) = store.claim(service, &host, &member.name) {
                 log::debug!("{error}");
             }

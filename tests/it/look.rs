@@ -39,7 +39,7 @@ impl Scene {
             records.iter().map(|(id, domain, issued)| record(*id, domain, issued)).collect();
         let world = world(json!({"sites": sites, "certs": records}));
         let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
-        let root = tempfile::Builder::new().prefix("look-").rand_bytes(5).tempdir_in("/tmp").unwrap();
+        let root = TempDir::new().unwrap();
         Self { service, root }
     }
 
