@@ -124,7 +124,7 @@ fn pending_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDa
 
 /// The alert for a certificate that has expired before it was deployed.
 fn pending_expiry_alert(lineage: &LineageStatus, now: OffsetDateTime) -> Option<Alert> {
-    let until = lineage.pending_validity.map(|validity| validity.not_after).filter(|until| *until < now)?;
+    let until = lineage.pending_leaf.as_ref().map(|leaf| leaf.not_after).filter(|until| *until < now)?;
     let text = format!("the pending certificate expired at {}", rfc3339(until));
     Some(Alert::new(Level::Critical, Some(&lineage.name), &text).with_urgency(f64::INFINITY))
 }
@@ -155,11 +155,11 @@ fn expiry_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDat
 /// The time left of the deployed leaf, or of a leaf that an edge address was last seen to serve if that expires
 /// earlier; `None` if unknown.
 fn time_left(site: &SiteStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Gauge> {
-    let validity = site.served_validity()?;
-    let deployed = validity.not_after - now;
+    let leaf = site.served_leaf()?;
+    let deployed = leaf.not_after - now;
     let left = site.seen.slack(now).map_or(deployed, |seen| seen.min(deployed));
-    let seen = site.seen_validity().filter(|seen| seen.not_after < validity.not_after);
-    Some(thresholds.time_left(left, seen.unwrap_or(validity)))
+    let seen = site.seen_leaf().filter(|seen| seen.not_after < leaf.not_after);
+    Some(thresholds.time_left(left, seen.unwrap_or(leaf)))
 }
 
 /// Describes an edge that does not serve the leaf, according to handshakes just now or in an earlier run.

@@ -3,10 +3,9 @@
 use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{
-    DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LeafSummary, LineageStatus, SiteStatus, Validity,
-};
+use super::lineage_status::{DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LineageStatus, Phase, SiteStatus};
 use crate::cert::KeyType;
+use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::sightings::EdgeMemory;
 use crate::source::AcmeClient;
@@ -14,17 +13,18 @@ use crate::state::RunResult;
 
 pub(super) const NOW: OffsetDateTime = datetime!(2026-11-21 12:00 UTC);
 
-/// The dates of a leaf with a lifetime of 90 days.
-pub(super) fn until(not_after: OffsetDateTime) -> Validity {
-    Validity { not_before: not_after - Duration::days(90), not_after }
+/// A leaf with a lifetime of 90 days.
+pub(super) fn until(not_after: OffsetDateTime) -> Leaf {
+    let (fingerprint, names) = ("b".repeat(64), Vec::new());
+    Leaf { fingerprint, names, not_before: not_after - Duration::days(90), not_after, issuer: None }
 }
 
 /// A lineage that is deployed to one site and expires in this many days.
 pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
-    let leaf = LeafSummary {
+    let leaf = Leaf {
         fingerprint: format!("{name:a>8}").repeat(8),
         names: vec!["a.example".into()],
-        validity: until(NOW + Duration::days(days) + Duration::hours(1)),
+        ..until(NOW + Duration::days(days) + Duration::hours(1))
     };
     LineageStatus {
         name: name.into(),
@@ -32,12 +32,13 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
         cert: Some(format!("/live/{name}/fullchain.pem")),
         is_configured: false,
         is_recorded: true,
+        phase: Phase::Deployed,
         generation: 1,
         begun_at: Some(NOW),
         edge_checked_at: None,
         pending_since: None,
         is_begun: false,
-        pending_validity: None,
+        pending_leaf: None,
         last_success: Some(NOW - Duration::days(30)),
         last_error: None,
         sites: vec![SiteStatus {
@@ -48,7 +49,7 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
             outcome: Outcome::Served,
             detail: None,
             is_on_record: Some(true),
-            validity: Some(leaf.validity),
+            leaf: Some(leaf.clone()),
             edge: None,
             seen: EdgeMemory::default(),
             slack: None,
@@ -74,11 +75,7 @@ pub(super) fn pending(name: &str, days: i64, lag: Duration) -> LineageStatus {
 /// A deployed lineage whose files have held another leaf for this long.
 pub(super) fn renewed(name: &str, lag: Duration) -> LineageStatus {
     let mut lineage = deployed(name, 20);
-    let leaf = LeafSummary {
-        fingerprint: "b".repeat(64),
-        names: Vec::new(),
-        validity: until(NOW + Duration::days(89) + Duration::hours(1)),
-    };
+    let leaf = until(NOW + Duration::days(89) + Duration::hours(1));
     lineage.pending_since = Some(NOW - lag);
     lineage.disk = DiskStatus::Leaf { leaf, key_type: KeyType::P256, age: LeafAge::Newer };
     lineage.sites[0].is_on_record = Some(false);
@@ -104,7 +101,7 @@ pub(super) fn edge(served: usize, stale_days: Option<i64>) -> EdgeStatus {
         served,
         addresses: 2,
         stale: if stale_days.is_some() { others("192.0.2.1:443 serves another") } else { Vec::new() },
-        stale_validity: stale_days.map(|days| until(NOW + Duration::days(days))),
+        stale_leaf: stale_days.map(|days| until(NOW + Duration::days(days))),
         unreachable: if stale_days.is_none() { others("192.0.2.1:443 does not answer") } else { Vec::new() },
     }
 }

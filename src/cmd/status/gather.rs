@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use time::OffsetDateTime;
 
-use super::lineage_status::{DiskStatus, LeafAge, LeafSummary, LineageStatus, SiteStatus, Validity};
+use super::lineage_status::{DiskStatus, LeafAge, LineageStatus, Phase, SiteStatus};
 use crate::bundle::{self, Files};
 use crate::cert::Certificate;
 use crate::inventory::{Inventory, Member};
@@ -66,7 +66,7 @@ impl LineageStatus {
         let unseen = || match &disk {
             // A copy may keep the time of a file, or have none.
             DiskStatus::Leaf { leaf, age: LeafAge::Newer, .. } => {
-                Some(modified.unwrap_or(now).max(leaf.validity.not_before))
+                Some(modified.unwrap_or(now).max(leaf.not_before))
             }
             _ => None,
         };
@@ -79,15 +79,16 @@ impl LineageStatus {
             cert,
             is_configured: entry.is_some(),
             is_recorded: state.is_some(),
+            phase: Phase::New,
             generation: state.map_or(0, |state| state.generation),
             begun_at: state.map(|state| state.begun_at),
             edge_checked_at: state.and_then(|state| state.edge_checked_at),
             pending_since,
             is_begun: begun.is_some(),
-            pending_validity: pending_since.and_then(|_| latest_validity(&disk, state)),
+            pending_leaf: pending_since.and_then(|_| disk.leaf().or_else(|| state?.leaf.as_ref())).cloned(),
             last_success: state.and_then(|state| state.last_success),
             last_error: state.and_then(|state| state.result.clone()).filter(|result| result.exit_code != 0),
-            deployed: state.and_then(LineageState::deployed).map(LeafSummary::recorded),
+            deployed: state.and_then(LineageState::deployed).cloned(),
             sites: state.map(|state| sites(state, &disk)).unwrap_or_default(),
             edge_address: recorded_edge.or_else(|| entry.and_then(|entry| entry.layer.edge_address.clone())),
             disk,
@@ -99,28 +100,24 @@ impl LineageStatus {
     /// Marks the sites whose certificate another lineage provides, as `sync` will. If no run has seen the leaf on disk,
     /// it may have been issued later, so nothing is marked.
     fn mark_superseded(&mut self, leaf: &RankedLeaf, deployments: &Deployments, now: OffsetDateTime) {
-        let is_unseen = matches!(self.disk, DiskStatus::Leaf { age: LeafAge::Newer, .. });
-        for site in self.sites.iter_mut().filter(|_| !is_unseen) {
+        if self.disk.is_unseen() {
+            return;
+        }
+        for site in &mut self.sites {
             let Ok(domain) = site.domain.parse::<Domain>() else { continue };
             let later =
                 deployments.superseding(&leaf.service, (&domain, site.cert_id), &self.name, &leaf.leaf, now);
             if let Some(later) = later {
                 site.outcome = Outcome::Superseded;
                 site.detail = Some(plan::superseded_reason(&later.lineage, later.leaf.not_before));
-                (site.is_on_record, site.validity) = (None, None);
+                (site.is_on_record, site.leaf) = (None, None);
             }
         }
         if self.is_superseded() {
-            (self.pending_since, self.is_begun, self.pending_validity) = (None, false, None);
+            (self.pending_since, self.is_begun, self.pending_leaf) = (None, false, None);
             (self.deployed, self.last_error) = (None, None);
         }
     }
-}
-
-/// Dates of the leaf on disk, or else of the recorded one.
-fn latest_validity(disk: &DiskStatus, state: Option<&LineageState>) -> Option<Validity> {
-    let recorded = || Some(Validity::recorded(state?.leaf.as_ref()?));
-    disk.leaf().map(|leaf| leaf.validity).or_else(recorded)
 }
 
 impl DiskStatus {
@@ -145,15 +142,13 @@ impl DiskStatus {
     }
 
     fn new(leaf: &Certificate, recorded: Option<&Leaf>) -> Self {
-        let fingerprint = leaf.fingerprint();
+        let (leaf, key_type) = (leaf.to_leaf(), leaf.public_key.key_type());
         let age = match recorded {
-            Some(recorded) if recorded.fingerprint == fingerprint => LeafAge::Same,
+            Some(recorded) if recorded.fingerprint == leaf.fingerprint => LeafAge::Same,
             Some(recorded) if leaf.not_before < recorded.not_before => LeafAge::Older,
             _ => LeafAge::Newer,
         };
-        let validity = Validity { not_before: leaf.not_before, not_after: leaf.not_after };
-        let summary = LeafSummary { fingerprint, names: leaf.names(), validity };
-        Self::Leaf { leaf: summary, key_type: leaf.public_key.key_type(), age }
+        Self::Leaf { leaf, key_type, age }
     }
 
     /// The status if an entry of the configuration leads to no lineage.
@@ -166,19 +161,6 @@ impl DiskStatus {
             }
             error => Self::Unreadable(error.to_string()),
         }
-    }
-}
-
-impl LeafSummary {
-    fn recorded(leaf: &Leaf) -> Self {
-        let validity = Validity::recorded(leaf);
-        Self { fingerprint: leaf.fingerprint.clone(), names: leaf.names.clone(), validity }
-    }
-}
-
-impl Validity {
-    fn recorded(leaf: &Leaf) -> Self {
-        Self { not_before: leaf.not_before, not_after: leaf.not_after }
     }
 }
 
@@ -196,7 +178,7 @@ fn sites(state: &LineageState, disk: &DiskStatus) -> Vec<SiteStatus> {
             outcome: sanitized(&site.outcome),
             detail: site.detail.as_deref().map(text::sanitize),
             is_on_record: recorded.zip(on_disk).map(|(recorded, disk)| recorded.fingerprint == *disk),
-            validity: served.map(Validity::recorded),
+            leaf: served.cloned(),
             edge: None,
             seen: site.edge.clone(),
             slack: None,
@@ -321,11 +303,10 @@ mod tests {
             (&[Served], None, Some(false), Some(2027)),
         ];
         for (outcomes, end, on_record, year) in rows {
-            let validity = Validity { not_before: self::year(2027), not_after: self::year(2028) };
-            let leaf = LeafSummary { fingerprint: "new".into(), names: Vec::new(), validity };
-            let disk = DiskStatus::Leaf { leaf, key_type: KeyType::P256, age: LeafAge::Same };
+            let disk =
+                DiskStatus::Leaf { leaf: leaf("new", 2027), key_type: KeyType::P256, age: LeafAge::Same };
             let sites = sites(&state(outcomes, end), &disk);
-            let found = (sites[0].is_on_record, sites[0].validity.map(|validity| validity.not_after.year()));
+            let found = (sites[0].is_on_record, sites[0].leaf.as_ref().map(|leaf| leaf.not_after.year()));
             assert_eq!(found, (on_record, year), "{outcomes:?} {end:?}");
         }
     }

@@ -43,7 +43,7 @@ pub(super) fn text(last: &LastSync, now: OffsetDateTime, style: Style) -> String
         let _ = write!(text, ", failing since {}", people::since(since.min(now), now));
     }
     if let Some(message) = &record.message {
-        let _ = write!(text, ": {}", message);
+        let _ = write!(text, ": {message}");
     }
     let sign = match exit_code {
         0 if Thresholds::default().sync_age(age).level() > Level::Ok => Some(Sign::Warning),

@@ -1,10 +1,13 @@
 //! The status of lineages, sites and edges: `gather` fills it from disk, `verify` adds what the edges serve, the other
 //! files show it.
 
-use serde::Serialize;
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
 use crate::cert::KeyType;
+use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::settings::EdgeAddresses;
 use crate::sightings::EdgeMemory;
@@ -12,42 +15,56 @@ use crate::source::AcmeClient;
 use crate::state::{MAX_SKEW, RunResult};
 use crate::text::{display_as_serialized, rfc3339};
 
-/// The status of a lineage.
+/// The status of a lineage; scripts rely on the keys of its JSON.
+#[derive(Serialize)]
 pub(super) struct LineageStatus {
     /// Name of its state file, or its path in the configuration if that leads to no lineage.
     pub(super) name: String,
     pub(super) client: Option<AcmeClient>,
     pub(super) cert: Option<String>,
     /// Whether an entry of the configuration names it.
+    #[serde(skip)]
     pub(super) is_configured: bool,
     /// Whether it has a state file.
+    #[serde(skip)]
     pub(super) is_recorded: bool,
+    #[serde(rename = "state")]
+    pub(super) phase: Phase,
     pub(super) generation: u64,
     /// When the last run began; `None`: there was none.
+    #[serde(skip)]
     pub(super) begun_at: Option<OffsetDateTime>,
     /// When `sync` last checked the edges of its sites without deploying; `None` if not since the last deployment.
+    #[serde(skip)]
     pub(super) edge_checked_at: Option<OffsetDateTime>,
     /// Start of the pending deployment, or the time when a leaf that no run has seen was written.
+    #[serde(serialize_with = "rfc3339::option::serialize")]
     pub(super) pending_since: Option<OffsetDateTime>,
     /// Whether a run has begun the pending deployment.
+    #[serde(skip)]
     pub(super) is_begun: bool,
-    /// Dates of the pending leaf; `None` if nothing is pending or they are unknown.
-    pub(super) pending_validity: Option<Validity>,
+    /// The pending leaf; `None` if nothing is pending or it is unknown.
+    #[serde(skip)]
+    pub(super) pending_leaf: Option<Leaf>,
+    #[serde(serialize_with = "rfc3339::option::serialize")]
     pub(super) last_success: Option<OffsetDateTime>,
     /// The last run, if it failed.
     pub(super) last_error: Option<RunResult>,
+    #[serde(flatten)]
     pub(super) disk: DiskStatus,
     /// The leaf of the last deployment that succeeded.
-    pub(super) deployed: Option<LeafSummary>,
+    #[serde(serialize_with = "serialize_leaf")]
+    pub(super) deployed: Option<Leaf>,
     pub(super) sites: Vec<SiteStatus>,
     /// Edge to connect to instead of those of the sites, as recorded or configured.
+    #[serde(skip)]
     pub(super) edge_address: Option<EdgeAddresses>,
 }
 
 /// What the files of a lineage hold.
 pub(super) enum DiskStatus {
     Leaf {
-        leaf: LeafSummary,
+        leaf: Leaf,
         key_type: KeyType,
         age: LeafAge,
     },
@@ -65,38 +82,30 @@ pub(super) enum LeafAge {
     Older,
 }
 
-/// A leaf, identified by its fingerprint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LeafSummary {
-    pub(super) fingerprint: String,
-    pub(super) names: Vec<String>,
-    pub(super) validity: Validity,
-}
-
-/// The dates of a leaf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Validity {
-    pub(super) not_before: OffsetDateTime,
-    pub(super) not_after: OffsetDateTime,
-}
-
 /// The status of a site.
+#[derive(Serialize)]
 pub(super) struct SiteStatus {
     pub(super) id: Option<u64>,
     pub(super) domain: String,
+    #[serde(skip)]
     pub(super) cname: Option<String>,
     pub(super) cert_id: Option<u64>,
     pub(super) outcome: Outcome,
     pub(super) detail: Option<String>,
     /// Whether its record holds the leaf on disk; `None`: unknown.
+    #[serde(rename = "on_record")]
     pub(super) is_on_record: Option<bool>,
-    /// Dates of the leaf that visitors get, as recorded or just served; `None` if unknown.
-    pub(super) validity: Option<Validity>,
+    /// The leaf that visitors get, as recorded or just served; `None` if unknown.
+    #[serde(flatten, serialize_with = "serialize_dates")]
+    pub(super) leaf: Option<Leaf>,
     /// What its edge serves now; `None`: it was not checked.
+    #[serde(rename = "served")]
     pub(super) edge: Option<EdgeStatus>,
     /// What its edge was last seen to serve, just now or by an earlier run.
+    #[serde(skip)]
     pub(super) seen: EdgeMemory,
     /// The slack; `None` if it is unknown, or if another lineage provides the certificate.
+    #[serde(rename = "slack_seconds", serialize_with = "serialize_seconds")]
     pub(super) slack: Option<Duration>,
     /// Whether every address was last seen to serve the leaf; `None` if none was seen, or if another lineage provides
     /// the certificate.
@@ -104,7 +113,7 @@ pub(super) struct SiteStatus {
 }
 
 /// What the addresses of an edge serve.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct EdgeStatus {
     pub(super) outcome: EdgeOutcome,
     /// Number of addresses that serve the leaf.
@@ -113,8 +122,9 @@ pub(super) struct EdgeStatus {
     pub(super) addresses: usize,
     /// One message for each address that serves another leaf or refuses the name.
     pub(super) stale: Vec<String>,
-    /// Dates of the first of these leaves to expire.
-    pub(super) stale_validity: Option<Validity>,
+    /// The first of these leaves to expire.
+    #[serde(rename = "not_after", serialize_with = "serialize_expiry")]
+    pub(super) stale_leaf: Option<Leaf>,
     /// Why the others could not be checked.
     pub(super) unreachable: Vec<String>,
 }
@@ -151,19 +161,20 @@ pub(super) enum Phase {
 }
 
 impl LineageStatus {
-    pub(super) fn phase(&self) -> Phase {
+    /// The phase that follows from the other fields.
+    pub(super) fn current_phase(&self) -> Phase {
         match &self.disk {
             _ if self.is_superseded() => Phase::Superseded,
             DiskStatus::Missing => Phase::Gone,
             _ if !self.is_recorded => Phase::New,
             _ if self.is_begun => Phase::Pending,
-            DiskStatus::Leaf { age: LeafAge::Newer, .. } => Phase::Renewed,
+            disk if disk.is_unseen() => Phase::Renewed,
             _ => Phase::Deployed,
         }
     }
 
     /// The leaf that its sites should serve: the one on disk, or else the one deployed last.
-    pub(super) fn leaf(&self) -> Option<&LeafSummary> {
+    pub(super) fn leaf(&self) -> Option<&Leaf> {
         self.disk.leaf().or(self.deployed.as_ref())
     }
 
@@ -185,41 +196,34 @@ impl LineageStatus {
         Some(format!("pending since {since}, which is in the future; check the clock of this host"))
     }
 
-    /// Dates of the pending leaf or, if none is pending, of the latest known one.
-    pub(super) fn latest_validity(&self) -> Option<Validity> {
-        let latest = || self.disk.leaf().or(self.deployed.as_ref()).map(|leaf| leaf.validity);
-        self.pending_validity.or_else(latest)
+    /// The pending leaf or, if none is pending, the latest known one.
+    pub(super) fn latest_leaf(&self) -> Option<&Leaf> {
+        self.pending_leaf.as_ref().or(self.leaf())
     }
 
     /// Whether other lineages supersede it on all its sites.
     pub(super) fn is_superseded(&self) -> bool {
-        let is_unseen = matches!(self.disk, DiskStatus::Leaf { age: LeafAge::Newer, .. });
         let mut sites = self.sites.iter();
-        !is_unseen && !self.sites.is_empty() && sites.all(|site| site.outcome == Outcome::Superseded)
+        !self.disk.is_unseen()
+            && !self.sites.is_empty()
+            && sites.all(|site| site.outcome == Outcome::Superseded)
     }
 
     /// Whether missing files are a problem: the lineage is configured, being deployed, or still served.
     pub(super) fn is_needed(&self) -> bool {
-        self.is_configured || self.is_begun || self.sites.iter().any(|site| site.validity.is_some())
+        self.is_configured || self.is_begun || self.sites.iter().any(|site| site.leaf.is_some())
     }
 }
 
 impl SiteStatus {
-    /// Dates of the leaf that visitors get: as served now, or else as recorded.
-    pub(super) fn served_validity(&self) -> Option<Validity> {
-        self.edge.as_ref().and_then(|edge| edge.stale_validity).or(self.validity)
+    /// The leaf that visitors get: as served now, or else as recorded.
+    pub(super) fn served_leaf(&self) -> Option<&Leaf> {
+        self.edge.as_ref().and_then(|edge| edge.stale_leaf.as_ref()).or(self.leaf.as_ref())
     }
 
     /// Expiry of the leaf that visitors get.
     pub(super) fn expiry(&self) -> Option<OffsetDateTime> {
-        self.served_validity().map(|validity| validity.not_after)
-    }
-}
-
-impl Validity {
-    /// The lifetime of the leaf; `None` if its dates contradict each other.
-    pub(super) fn lifetime(self) -> Option<Duration> {
-        Some(self.not_after - self.not_before).filter(|lifetime| lifetime.is_positive())
+        self.served_leaf().map(|leaf| leaf.not_after)
     }
 }
 
@@ -231,19 +235,68 @@ impl EdgeStatus {
             served: 0,
             addresses: 0,
             stale: Vec::new(),
-            stale_validity: None,
+            stale_leaf: None,
             unreachable: vec![reason.to_owned()],
         }
     }
 }
 
 impl DiskStatus {
-    pub(super) fn leaf(&self) -> Option<&LeafSummary> {
+    pub(super) fn leaf(&self) -> Option<&Leaf> {
         match self {
             Self::Leaf { leaf, .. } => Some(leaf),
             Self::Missing | Self::Unreadable(_) => None,
         }
     }
+
+    /// Whether there is a leaf that no run has seen yet.
+    pub(super) fn is_unseen(&self) -> bool {
+        matches!(self, Self::Leaf { age: LeafAge::Newer, .. })
+    }
+}
+
+impl Serialize for DiskStatus {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let error = match self {
+            Self::Unreadable(reason) => Some(reason),
+            Self::Leaf { .. } | Self::Missing => None,
+        };
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("on_disk", &self.leaf().map(leaf_json))?;
+        map.serialize_entry("on_disk_error", &error)?;
+        map.end()
+    }
+}
+
+/// The lifetime of a leaf; `None` if its dates contradict each other.
+pub(super) fn lifetime(not_before: OffsetDateTime, not_after: OffsetDateTime) -> Option<Duration> {
+    Some(not_after - not_before).filter(|lifetime| lifetime.is_positive())
+}
+
+/// Unlike a state file, the report always has the names.
+fn leaf_json(leaf: &Leaf) -> Value {
+    let Leaf { fingerprint, names, not_before, not_after, .. } = leaf;
+    let [not_before, not_after] = [*not_before, *not_after].map(rfc3339);
+    json!({"fingerprint": fingerprint, "names": names, "not_before": not_before, "not_after": not_after})
+}
+
+fn serialize_leaf<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result<S::Ok, S::Error> {
+    leaf.as_ref().map(leaf_json).serialize(serializer)
+}
+
+fn serialize_dates<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(2))?;
+    map.serialize_entry("not_before", &leaf.as_ref().map(|leaf| rfc3339(leaf.not_before)))?;
+    map.serialize_entry("not_after", &leaf.as_ref().map(|leaf| rfc3339(leaf.not_after)))?;
+    map.end()
+}
+
+fn serialize_expiry<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result<S::Ok, S::Error> {
+    leaf.as_ref().map(|leaf| rfc3339(leaf.not_after)).serialize(serializer)
+}
+
+fn serialize_seconds<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    value.map(Duration::whole_seconds).serialize(serializer)
 }
 
 #[cfg(test)]
@@ -254,13 +307,13 @@ mod tests {
     #[test]
     fn lineage_has_one_phase() {
         let renewed = || fixture::renewed("x", Duration::ZERO);
-        assert_eq!(fixture::deployed("x", 1).phase(), Phase::Deployed);
-        assert_eq!(fixture::pending("x", 1, Duration::ZERO).phase(), Phase::Pending);
-        assert_eq!(renewed().phase(), Phase::Renewed);
-        assert_eq!(fixture::missing("x").phase(), Phase::Gone);
-        assert_eq!(LineageStatus { is_recorded: false, ..renewed() }.phase(), Phase::New);
+        assert_eq!(fixture::deployed("x", 1).current_phase(), Phase::Deployed);
+        assert_eq!(fixture::pending("x", 1, Duration::ZERO).current_phase(), Phase::Pending);
+        assert_eq!(renewed().current_phase(), Phase::Renewed);
+        assert_eq!(fixture::missing("x").current_phase(), Phase::Gone);
+        assert_eq!(LineageStatus { is_recorded: false, ..renewed() }.current_phase(), Phase::New);
         let mut superseded = fixture::missing("x");
         superseded.sites[0].outcome = Outcome::Superseded;
-        assert_eq!(superseded.phase(), Phase::Superseded);
+        assert_eq!(superseded.current_phase(), Phase::Superseded);
     }
 }

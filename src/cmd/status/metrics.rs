@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{LineageStatus, SiteStatus, Validity};
+use super::lineage_status::{LineageStatus, SiteStatus, lifetime};
 use crate::error::{Diagnostic, ErrorKind, write_hint};
 use crate::file::{self, StagedFile};
 use crate::hint::Hint;
+use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::text;
 
@@ -31,12 +32,12 @@ const METRICS: [Metric; 9] = [
     Metric {
         name: "edgecert_certificate_not_before_timestamp_seconds",
         help: "When the validity of the deployed certificate began.",
-        value: |lineage, site, _| Some(validity(lineage, site)?.not_before.unix_timestamp()),
+        value: |lineage, site, _| Some(leaf(lineage, site)?.not_before.unix_timestamp()),
     },
     Metric {
         name: "edgecert_certificate_not_after_timestamp_seconds",
         help: "When the deployed certificate expires.",
-        value: |lineage, site, _| Some(validity(lineage, site)?.not_after.unix_timestamp()),
+        value: |lineage, site, _| Some(leaf(lineage, site)?.not_after.unix_timestamp()),
     },
     Metric {
         name: "edgecert_served",
@@ -58,7 +59,8 @@ const METRICS: [Metric; 9] = [
         help: "Lifetime of the certificate that is waiting to be deployed.",
         value: |lineage, _, _| {
             lineage.pending_since?;
-            Some(lineage.latest_validity()?.lifetime()?.whole_seconds())
+            let leaf = lineage.latest_leaf()?;
+            Some(lifetime(leaf.not_before, leaf.not_after)?.whole_seconds())
         },
     },
     Metric {
@@ -73,10 +75,10 @@ const METRICS: [Metric; 9] = [
     },
 ];
 
-/// Dates of the leaf that the visitors of a site get, or of the one that a lineage without sites deployed.
-fn validity(lineage: &LineageStatus, site: Option<&SiteStatus>) -> Option<Validity> {
-    let deployed = || lineage.deployed.as_ref().map(|leaf| leaf.validity);
-    site.map_or_else(deployed, SiteStatus::served_validity)
+/// The leaf that the visitors of a site get, or the one that a lineage without sites deployed.
+fn leaf(lineage: &LineageStatus, site: Option<&SiteStatus>) -> Option<Leaf> {
+    let deployed = || lineage.deployed.clone();
+    site.map_or_else(deployed, |site| site.served_leaf().cloned())
 }
 
 /// The metrics file cannot be written.
@@ -239,7 +241,7 @@ mod tests {
     #[test]
     fn site_has_its_own_expiry() {
         let mut lineage = deployed("x", 60);
-        lineage.sites[0].validity = Some(until(OffsetDateTime::UNIX_EPOCH));
+        lineage.sites[0].leaf = Some(until(OffsetDateTime::UNIX_EPOCH));
         let text = format(&[lineage], NOW);
         assert!(text.contains("not_after_timestamp_seconds{lineage=\"x\",site=\"a.example\"} 0\n"), "{text}");
     }

@@ -8,7 +8,6 @@ mod check;
 mod forget;
 mod gather;
 mod gauge;
-mod json;
 mod last_sync;
 mod lineage_status;
 mod metrics;
@@ -110,7 +109,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
         verify::verify(&mut lineages, edges_of)?;
     }
     slack::fill(&mut lineages, now);
-    report.body.set("lineages", json::lineages(&lineages));
+    report.body.set("lineages", &lineages);
     report.body.set("last_sync", last_sync::json(&last_sync));
     let subject = Subject { lineages: &lineages, state_errors: &state_errors, last_sync: &last_sync };
     let is_judged = args.check || args.metrics.is_some();

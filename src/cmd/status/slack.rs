@@ -3,12 +3,14 @@
 
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{EdgeOutcome, LineageStatus, SiteStatus, Validity};
+use super::lineage_status::{EdgeOutcome, LineageStatus, SiteStatus};
+use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 
-/// Fills in `slack` and `serves_leaf` of all sites.
+/// Fills in the phases, and `slack` and `serves_leaf` of all sites.
 pub(super) fn fill(lineages: &mut [LineageStatus], now: OffsetDateTime) {
     for lineage in lineages {
+        lineage.phase = lineage.current_phase();
         let leaf = lineage.leaf().map(|leaf| leaf.fingerprint.clone());
         for site in &mut lineage.sites {
             site.slack = site.time_left(now);
@@ -27,11 +29,10 @@ impl SiteStatus {
         self.seen.slack(now).or_else(|| Some(self.expiry()? - now))
     }
 
-    /// Dates of the first to expire of the leaves that its addresses were last seen to serve; `None` if none was seen,
-    /// or if an address serves none that visitors accept.
-    pub(super) fn seen_validity(&self) -> Option<Validity> {
-        let leaf = self.seen.first_to_expire().filter(|_| !self.is_left_to_others())?;
-        Some(Validity { not_before: leaf.not_before, not_after: leaf.not_after })
+    /// The first to expire of the leaves that its addresses were last seen to serve; `None` if none was seen, or if an
+    /// address serves none that visitors accept.
+    pub(super) fn seen_leaf(&self) -> Option<&Leaf> {
+        self.seen.first_to_expire().filter(|_| !self.is_left_to_others())
     }
 
     fn serves_leaf(&self, fingerprint: &str) -> Option<bool> {
@@ -66,15 +67,12 @@ impl SiteStatus {
 mod tests {
     use super::super::fixture::{NOW, deployed, edge, renewed, until};
     use super::*;
-    use crate::leaf::Leaf;
     use crate::sightings::{EdgeMemory, NewSightings, Sighting};
     use std::net::SocketAddr;
 
     /// A memory of one address that serves a leaf which expires in this many days.
     fn seen(fingerprint: &str, days: i64) -> EdgeMemory {
-        let Validity { not_before, not_after } = until(NOW + Duration::days(days));
-        let leaf =
-            Leaf { fingerprint: fingerprint.into(), names: Vec::new(), not_before, not_after, issuer: None };
+        let leaf = Leaf { fingerprint: fingerprint.into(), ..until(NOW + Duration::days(days)) };
         let address = SocketAddr::from(([192, 0, 2, 1], 443));
         let addresses = [(address, Some(Sighting::Leaf(leaf)))].into();
         let mut memory = EdgeMemory::default();
@@ -100,7 +98,7 @@ mod tests {
         let mut verified = with(Outcome::Synced, old());
         verified.sites[0].edge = Some(edge(1, Some(5)));
         let mut unknown = with(Outcome::Queued, None);
-        unknown.sites[0].validity = None;
+        unknown.sites[0].leaf = None;
         let rows = [
             (with(Outcome::Served, own()), Some(60), Some(true)),
             (with(Outcome::Stale, old()), Some(5), Some(false)),

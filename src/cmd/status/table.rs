@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use anstyle::AnsiColor;
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{
-    DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LineageStatus, Phase, SiteStatus, Validity,
-};
+use super::lineage_status::{DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LineageStatus, Phase, SiteStatus};
 use super::thresholds::Thresholds;
 use super::verdict::Level;
+use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::report::{Cell, Sign, Style, Table};
 use crate::text::{count, people, sanitize};
@@ -96,7 +95,7 @@ fn last_line(rows: &[Row<'_>], wide: bool, style: Style) -> String {
 impl<'a> Row<'a> {
     fn new(lineage: &'a LineageStatus, site: Option<&'a SiteStatus>, now: OffsetDateTime) -> Self {
         let (sign, word, score) = state(lineage, site);
-        let is_waiting = matches!(lineage.phase(), Phase::Pending | Phase::Renewed | Phase::New);
+        let is_waiting = matches!(lineage.phase, Phase::Pending | Phase::Renewed | Phase::New);
         let gap = if score.is_empty() { " " } else { ", " };
         let lag = lineage.lag(now).filter(|_| is_waiting).map(|lag| format!("{gap}{}", people::short(lag)));
         let state = format!("{word}{score}{}", lag.unwrap_or_default());
@@ -110,9 +109,9 @@ impl<'a> Row<'a> {
     /// Severity of the expiry of the leaf that visitors get; `Failed` if there is no slack, or if the leaf on disk has
     /// expired.
     fn expiry_sign(&self, now: OffsetDateTime) -> Sign {
-        let on_disk = self.lineage.disk.leaf().filter(|leaf| leaf.validity.not_after < now);
+        let on_disk = self.lineage.disk.leaf().filter(|leaf| leaf.not_after < now);
         let is_noticed = self.site.and_then(|site| site.slack).is_some_and(|slack| !slack.is_positive());
-        let served = self.validity().map(|validity| expiry_sign(validity, now));
+        let served = self.leaf().map(|leaf| expiry_sign(&leaf, now));
         if on_disk.is_some() || is_noticed { Sign::Failed } else { served.unwrap_or(Sign::Ok) }
     }
 
@@ -126,10 +125,10 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Dates of the leaf that visitors get.
-    fn validity(&self) -> Option<Validity> {
-        let deployed = || self.lineage.deployed.as_ref().map(|leaf| leaf.validity);
-        self.site.and_then(SiteStatus::served_validity).or_else(deployed)
+    /// The leaf that visitors get.
+    fn leaf(&self) -> Option<Leaf> {
+        let deployed = || self.lineage.deployed.clone();
+        self.site.and_then(SiteStatus::served_leaf).cloned().or_else(deployed)
     }
 
     fn cells(&self, now: OffsetDateTime) -> [Cell; 8] {
@@ -141,7 +140,7 @@ impl<'a> Row<'a> {
         [
             Cell::signed(self.sign, domain),
             state,
-            self.validity().map_or(EMPTY.into(), |validity| time_left(validity, now)),
+            self.leaf().map_or(EMPTY.into(), |leaf| time_left(&leaf, now)),
             self.site.map_or(EMPTY.into(), |site| safe_for(site, now)),
             Cell::from(&self.lineage.name),
             on_disk(&self.lineage.disk, now),
@@ -160,7 +159,7 @@ impl<'a> Row<'a> {
 /// The state of a site: its sign, a word, and how many addresses serve the leaf.
 fn state(lineage: &LineageStatus, site: Option<&SiteStatus>) -> (Sign, String, String) {
     let without_score = |sign, word: &str| (sign, word.to_owned(), String::new());
-    match (lineage.phase(), &lineage.disk) {
+    match (lineage.phase, &lineage.disk) {
         (Phase::Superseded, _) => return without_score(Sign::Skipped, "superseded"),
         (_, DiskStatus::Unreadable(_)) => return without_score(Sign::Failed, "unreadable"),
         (Phase::Gone, _) if lineage.is_needed() => return without_score(Sign::Failed, "gone"),
@@ -169,7 +168,7 @@ fn state(lineage: &LineageStatus, site: Option<&SiteStatus>) -> (Sign, String, S
     }
     let (sign, word, score) = site.map_or_else(|| without_score(Sign::Ok, "no site"), observed);
     let waiting = if lineage.last_error.is_some() { Sign::Failed } else { Sign::Warning };
-    match lineage.phase() {
+    match lineage.phase {
         // A pending deployment does not concern a site that has another lineage.
         _ if matches!(sign, Sign::Failed | Sign::Warning | Sign::Skipped) => (sign, word, score),
         Phase::Pending => without_score(waiting, "pending"),
@@ -206,8 +205,8 @@ fn notes(lineage: &LineageStatus, now: OffsetDateTime) -> Vec<String> {
         return notes;
     }
     match &lineage.disk {
-        DiskStatus::Leaf { leaf, .. } if leaf.validity.not_after < now => {
-            let date = people::date(leaf.validity.not_after);
+        DiskStatus::Leaf { leaf, .. } if leaf.not_after < now => {
+            let date = people::date(leaf.not_after);
             notes.push(format!("the certificate on disk expired on {date}; renew it with the ACME client"));
         }
         DiskStatus::Unreadable(reason) => notes.push(reason.clone()),
@@ -217,7 +216,7 @@ fn notes(lineage: &LineageStatus, now: OffsetDateTime) -> Vec<String> {
         }
         DiskStatus::Leaf { .. } | DiskStatus::Missing => {}
     }
-    notes.extend(lineage.clock_fault(now).map(|fault| fault));
+    notes.extend(lineage.clock_fault(now));
     if let Some(result) = &lineage.last_error {
         let exit_code = || format!("exit code {}", result.exit_code);
         let error = result.error.as_deref().map_or_else(exit_code, sanitize);
@@ -242,7 +241,7 @@ fn on_disk(disk: &DiskStatus, now: OffsetDateTime) -> Cell {
         DiskStatus::Unreadable(_) => return Cell::coloured("unreadable", AnsiColor::Red),
     };
     let fingerprint: String = leaf.fingerprint.chars().take(SHORT_FINGERPRINT).collect();
-    let left = left(leaf.validity.not_after, now);
+    let left = left(leaf.not_after, now);
     match age {
         LeafAge::Same => Cell::from(format!("{fingerprint} {left}")),
         LeafAge::Newer => Cell::coloured(format!("{fingerprint} {left}, renewed"), AnsiColor::Yellow),
@@ -259,17 +258,17 @@ fn on_record(site: &SiteStatus) -> Cell {
     }
 }
 
-fn time_left(validity: Validity, now: OffsetDateTime) -> Cell {
-    let text = left(validity.not_after, now);
-    match expiry_sign(validity, now) {
+fn time_left(leaf: &Leaf, now: OffsetDateTime) -> Cell {
+    let text = left(leaf.not_after, now);
+    match expiry_sign(leaf, now) {
         Sign::Ok => Cell::from(text),
         sign => Cell::coloured(text, sign.colour()),
     }
 }
 
 /// Severity of the expiry of a leaf, by the default thresholds of `--check`.
-fn expiry_sign(validity: Validity, now: OffsetDateTime) -> Sign {
-    let gauge = Thresholds::default().time_left(validity.not_after - now, validity);
+fn expiry_sign(leaf: &Leaf, now: OffsetDateTime) -> Sign {
+    let gauge = Thresholds::default().time_left(leaf.not_after - now, leaf);
     match gauge.level() {
         _ if gauge.is_expired() => Sign::Failed,
         Level::Ok => Sign::Ok,
@@ -295,7 +294,7 @@ fn left(until: OffsetDateTime, now: OffsetDateTime) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{NOW, deployed, edge, missing, pending, renewed};
+    use super::super::fixture::{NOW, deployed, edge, missing, pending, renewed, until};
     use super::super::slack;
     use super::*;
     use time::Duration;
@@ -400,8 +399,8 @@ mod tests {
             (90, -1, Sign::Failed),
         ] {
             let not_after = NOW + Duration::days(left);
-            let validity = Validity { not_before: not_after - Duration::days(days), not_after };
-            assert_eq!(expiry_sign(validity, NOW), sign, "{left} of {days} days");
+            let leaf = Leaf { not_before: not_after - Duration::days(days), ..until(not_after) };
+            assert_eq!(expiry_sign(&leaf.clone(), NOW), sign, "{left} of {days} days");
         }
     }
 }

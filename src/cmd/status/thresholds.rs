@@ -4,8 +4,9 @@
 use time::Duration;
 
 use super::gauge::{Gauge, Limits, Quantity};
-use super::lineage_status::{LineageStatus, Validity};
+use super::lineage_status::{LineageStatus, lifetime};
 use crate::cli::{DefaultThreshold, LAG, MonitoringArgs, SYNC_AGE, SyncThreshold, TIME_LEFT, Threshold};
+use crate::leaf::Leaf;
 
 /// The given thresholds, each as warning and critical; `None` stands for the default.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,14 +26,14 @@ impl Thresholds {
     }
 
     /// The time left of a deployed leaf.
-    pub(super) fn time_left(&self, left: Duration, validity: Validity) -> Gauge {
-        let limits = limits(self.time_left, &TIME_LEFT, validity.lifetime());
+    pub(super) fn time_left(&self, left: Duration, leaf: &Leaf) -> Gauge {
+        let limits = limits(self.time_left, &TIME_LEFT, lifetime(leaf.not_before, leaf.not_after));
         Gauge::new(Quantity::TimeLeft, left, limits)
     }
 
     /// How long a lineage has been pending; zero if it is not.
     pub(super) fn lag(&self, lag: Duration, lineage: &LineageStatus) -> Gauge {
-        let lifetime = lineage.latest_validity().and_then(Validity::lifetime);
+        let lifetime = lineage.latest_leaf().and_then(|leaf| lifetime(leaf.not_before, leaf.not_after));
         Gauge::new(Quantity::Lag, lag, limits(self.lag, &LAG, lifetime))
     }
 
@@ -78,9 +79,10 @@ fn limits(
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{NOW, deployed};
+    use super::super::fixture::{NOW, deployed, until};
     use super::super::verdict::Level::{self, Critical, Ok, Warning};
     use super::*;
+    use crate::leaf::Leaf;
 
     const HOUR: i64 = 3_600;
     const DAY: i64 = 24 * HOUR;
@@ -88,13 +90,13 @@ mod tests {
     /// Lifetime in days, warning and critical threshold in seconds.
     type Row = (i64, i64, i64);
 
-    fn validity(days: i64) -> Validity {
-        Validity { not_before: NOW, not_after: NOW + Duration::days(days) }
+    fn leaf(days: i64) -> Leaf {
+        Leaf { not_before: NOW, ..until(NOW + Duration::days(days)) }
     }
 
     /// A lineage whose leaf has this lifetime.
     fn lineage(days: i64) -> LineageStatus {
-        LineageStatus { pending_validity: Some(validity(days)), ..deployed("x", 60) }
+        LineageStatus { pending_leaf: Some(leaf(days)), ..deployed("x", 60) }
     }
 
     /// The levels at these values, in seconds.
@@ -113,7 +115,7 @@ mod tests {
             (0, 14 * DAY, 3 * DAY),
         ];
         for (days, warning, critical) in rows {
-            let gauge = |left| Thresholds::default().time_left(left, validity(days));
+            let gauge = |left| Thresholds::default().time_left(left, &leaf(days));
             let found = levels(gauge, [warning, warning - 1, critical, critical - 1]);
             assert_eq!(found, [Ok, Warning, Warning, Critical], "{days} days");
             assert_eq!(gauge(Duration::seconds(-1)).level(), Critical);
@@ -164,8 +166,8 @@ mod tests {
         };
         let thresholds = Thresholds::new(&args);
         // Warns from its first minute: the user asked for it.
-        assert_eq!(thresholds.time_left(Duration::days(6), validity(6)).level(), Warning);
-        assert_eq!(thresholds.time_left(Duration::hours(14), validity(6)).level(), Critical);
+        assert_eq!(thresholds.time_left(Duration::days(6), &leaf(6)).level(), Warning);
+        assert_eq!(thresholds.time_left(Duration::hours(14), &leaf(6)).level(), Critical);
         assert_eq!(thresholds.lag(Duration::days(3), &lineage(6)).level(), Warning);
         assert_eq!(thresholds.lag(Duration::days(3) + Duration::SECOND, &lineage(6)).level(), Critical);
         // Half of an unknown lifetime: the default.
@@ -177,7 +179,7 @@ mod tests {
         let args = MonitoringArgs { warn_days: Some(20), max_lag: Some(7_200), ..MonitoringArgs::default() };
         let thresholds = Thresholds::new(&args);
         let found =
-            levels(|left| thresholds.time_left(left, validity(200)), [20 * DAY, 20 * DAY - 1, 3 * DAY, DAY]);
+            levels(|left| thresholds.time_left(left, &leaf(200)), [20 * DAY, 20 * DAY - 1, 3 * DAY, DAY]);
         assert_eq!(found, [Ok, Warning, Warning, Critical]);
         // As before, nothing warns of a lag below the limit.
         let found = levels(|lag| thresholds.lag(lag, &lineage(200)), [0, 7_200, 7_201, DAY]);

@@ -7,9 +7,7 @@ use anyhow::Context as _;
 use futures_util::{StreamExt as _, stream};
 use time::OffsetDateTime;
 
-use super::lineage_status::{
-    DiskStatus, EdgeOutcome, EdgeStatus, LeafSummary, LineageStatus, SiteStatus, Validity,
-};
+use super::lineage_status::{DiskStatus, EdgeOutcome, EdgeStatus, LineageStatus, SiteStatus};
 use crate::cert::KeyType;
 use crate::clock::{self, Deadline};
 use crate::error::CommandError;
@@ -17,7 +15,6 @@ use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::runtime::Runtime;
-
 use crate::verify::{Edge, EdgeView, Handshakes, MAX_HANDSHAKES};
 
 /// Maximum number of sites that are checked at once.
@@ -27,7 +24,7 @@ const SITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One site and the leaf that its edge should serve.
 struct HandshakeTarget<'a> {
-    leaf: &'a LeafSummary,
+    leaf: &'a Leaf,
     key_type: Option<&'a KeyType>,
     /// Edges to connect to instead of the site's own.
     edges: &'a [String],
@@ -69,17 +66,10 @@ impl HandshakeTarget<'_> {
     async fn verify(self, handshakes: &Arc<Handshakes>) {
         let Self { leaf, key_type, edges, site } = self;
         let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges, handshakes);
-        let Validity { not_before, not_after } = leaf.validity;
-        let expected = Leaf {
-            fingerprint: leaf.fingerprint.clone(),
-            names: Vec::new(),
-            not_before,
-            not_after,
-            issuer: None,
-        };
+        let expected = leaf.clone();
         let status = observe(&edge, &expected, site).await;
         if status.outcome == EdgeOutcome::Served {
-            site.validity = Some(leaf.validity);
+            site.leaf = Some(expected);
         }
         site.edge = Some(status);
     }
@@ -113,9 +103,7 @@ impl EdgeStatus {
             () if !stale.is_empty() => EdgeOutcome::Stale,
             () => EdgeOutcome::Unreachable,
         };
-        let earliest = view.earliest_other(now);
-        let stale_validity =
-            earliest.map(|leaf| Validity { not_before: leaf.not_before, not_after: leaf.not_after });
-        Self { outcome, served, addresses, stale, stale_validity, unreachable: view.unverified() }
+        let stale_leaf = view.earliest_other(now).cloned();
+        Self { outcome, served, addresses, stale, stale_leaf, unreachable: view.unverified() }
     }
 }

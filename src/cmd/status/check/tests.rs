@@ -1,8 +1,8 @@
 //! Tests of the verdict on lineages.
 
 use super::super::fixture::{NOW, deployed, edge, missing, pending, renewed, until};
-use super::super::lineage_status::Validity;
 use super::*;
+use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::state::{DamagedFile, SyncRecord};
 
@@ -64,7 +64,7 @@ fn each_problem_has_its_level() {
     let mut unneeded = missing("x");
     unneeded.sites.clear();
     let mut superseded = deployed("x", -1);
-    (superseded.sites[0].outcome, superseded.sites[0].validity) = (Outcome::Superseded, None);
+    (superseded.sites[0].outcome, superseded.sites[0].leaf) = (Outcome::Superseded, None);
     let mut configured = LineageStatus { is_configured: true, is_recorded: false, ..missing("x") };
     configured.sites.clear();
     let mut unintelligible = pending("x", 60, Duration::ZERO);
@@ -86,10 +86,10 @@ fn each_problem_has_its_level() {
         (deployed("x", 0), 2),
         (deployed("x", -1), 2),
         (pending("x", -1, Duration::ZERO), 2),
-        (LineageStatus { pending_validity: Some(until(NOW)), ..pending("x", 60, Duration::HOUR) }, 0),
+        (LineageStatus { pending_leaf: Some(until(NOW)), ..pending("x", 60, Duration::HOUR) }, 0),
         (
             LineageStatus {
-                pending_validity: Some(until(NOW - Duration::SECOND)),
+                pending_leaf: Some(until(NOW - Duration::SECOND)),
                 ..pending("x", 60, Duration::HOUR)
             },
             2,
@@ -152,8 +152,8 @@ fn each_leaf_has_its_own_thresholds() {
     let with_lifetime = |days: i64, left: Duration| {
         let mut lineage = deployed("x", 0);
         let not_after = NOW + left;
-        let validity = Validity { not_before: not_after - Duration::days(days), not_after };
-        lineage.sites[0].validity = Some(validity);
+        let leaf = Leaf { not_before: not_after - Duration::days(days), ..until(not_after) };
+        lineage.sites[0].leaf = Some(leaf.clone());
         lineage
     };
     for (days, hours, code) in [
@@ -208,7 +208,7 @@ fn unchecked_edge_is_unknown() {
 #[test]
 fn superseded_site_never_alerts() {
     let mut lineage = deployed("x", -1);
-    (lineage.sites[0].outcome, lineage.sites[0].validity) = (Outcome::Superseded, None);
+    (lineage.sites[0].outcome, lineage.sites[0].leaf) = (Outcome::Superseded, None);
     let mut other = deployed("y", 60).sites.remove(0);
     other.domain = "b.example".into();
     lineage.sites.push(other);
