@@ -32,7 +32,7 @@ pub(super) fn exit_after(seconds: NonZeroU64, metrics: Option<PathBuf>, ui: Ui) 
 #[expect(clippy::exit, reason = "what the other threads wait for may never come")]
 fn exit_check(reason: &str, metrics: Option<&Path>, ui: Ui) {
     ui.claim_output();
-    let report = cmd::failed_check(reason);
+    let report = cmd::failed_check(reason, "");
     let _ = ui.print_report(&report);
     metrics.map(cmd::discard_metrics);
     std::process::exit(i32::from(report.exit_code()));
@@ -51,7 +51,7 @@ pub(super) fn exit_on_panic(
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let report: Box<dyn AnyReport> = if is_monitoring {
-            Box::new(cmd::failed_check(&format!("internal error: panic at {place}")))
+            Box::new(cmd::failed_check("internal error", &format!(": panic at {place}")))
         } else {
             Box::new(internal_error(command, &place))
         };

@@ -62,7 +62,7 @@ fn fail_usage(error: UsageError, json: bool, env: Env, ui: Ui) {
 /// Prints a usage error of `status --check`, for people and for the monitoring system, and returns the exit code.
 fn fail_check(error: &UsageError, ui: Ui) -> u8 {
     ui.print_to_stderr(&format!("edgecert: {}", error.text));
-    let report = cmd::failed_check(&error.to_string());
+    let report = cmd::failed_check(&error.to_string(), "");
     let _ = ui.print_report(&report);
     report.exit_code()
 }

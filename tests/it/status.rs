@@ -121,7 +121,7 @@ fn table_shows_each_site() {
         assert!(line.starts_with(&format!("* {site}  served ")), "{line}");
         assert!(line.ends_with(&format!("  {}", name(state.path()))), "{line}");
     }
-    assert_eq!(lines[3..], ["2 sites: 2 served", "! last sync: never"]);
+    assert_eq!(lines[3..], ["2 sites: 2 served", "~ last sync: never"]);
     let wide = status(state.path(), &["--wide"]).succeeds().stdout;
     let row = wide.lines().nth(1).unwrap();
     assert!(row.contains(" same leaf") && row.ends_with("  served"), "{row}");
@@ -166,7 +166,7 @@ fn verify_shows_what_is_served() {
     let seen = served(&["--verify"]);
     assert_eq!((&seen["outcome"], &seen["not_after"]), (&json!("stale"), &old));
     assert!(seen["stale"][0].as_str().unwrap().contains("still serves the certificate of"), "{seen}");
-    assert!(status(state.path(), &["--verify"]).succeeds().stdout.contains("x a.example  stale 0/1, "));
+    assert!(status(state.path(), &["--verify"]).succeeds().stdout.contains("~ a.example  stale 0/1, "));
 
     let seen = served(&["--verify", "--edge-address", "127.0.0.1:1"]);
     assert_eq!(
@@ -236,7 +236,11 @@ fn check_prints_one_line() {
     edit_state(state.path(), |recorded| {
         recorded["deployed_before"]["not_after"] = json!("2026-01-01T00:00:00Z");
     });
-    check(&["--max-lag", "1000000000"], 2, "EDGECERT CRITICAL - NAME: certificate expired ");
+    check(
+        &["--lag-warning", "10000d", "--lag-critical", "10000d"],
+        2,
+        "EDGECERT CRITICAL - NAME: certificate expired ",
+    );
 }
 
 #[test]

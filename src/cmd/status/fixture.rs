@@ -1,15 +1,19 @@
 //! Lineages for unit tests.
 
+use std::net::SocketAddr;
+
 use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LineageStatus, Phase, SiteStatus};
+use super::lineage_status::{
+    DiskStatus, EdgeOutcome, EdgeStatus, Fleet, LeafAge, LineageStatus, Phase, SiteStatus,
+};
 use crate::cert::KeyType;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
-use crate::sightings::EdgeMemory;
+use crate::sightings::{EdgeMemory, NewSightings, Sighting};
 use crate::source::AcmeClient;
-use crate::state::RunResult;
+use crate::state::{LastSync, RunResult, SyncRecord};
 
 pub(super) const NOW: OffsetDateTime = datetime!(2026-11-21 12:00 UTC);
 
@@ -104,4 +108,32 @@ pub(super) fn edge(served: usize, stale_days: Option<i64>) -> EdgeStatus {
         stale_leaf: stale_days.map(|days| until(NOW + Duration::days(days))),
         unreachable: if stale_days.is_none() { others("192.0.2.1:443 does not answer") } else { Vec::new() },
     }
+}
+
+/// A memory of one address that serves a leaf with this much time left.
+pub(super) fn seen(fingerprint: &str, left: Duration) -> EdgeMemory {
+    let leaf = Leaf { fingerprint: fingerprint.into(), ..until(NOW + left) };
+    let address = SocketAddr::from(([192, 0, 2, 1], 443));
+    let mut memory = EdgeMemory::default();
+    memory
+        .see(&NewSightings { addresses: [(address, Some(Sighting::Leaf(leaf)))].into(), is_complete: true });
+    memory
+}
+
+/// A `sync` that ended this long ago, in a series of failures if it failed.
+pub(super) fn last_sync(age: Duration, exit_code: u8, failing_for: Option<Duration>) -> LastSync {
+    let record = SyncRecord {
+        ended_at: NOW - age,
+        exit_code,
+        message: (exit_code != 0).then(|| "the service cannot be reached".into()),
+        failing_since: failing_for.map(|age| NOW - age),
+        unattended: true,
+        last_unattended: None,
+    };
+    LastSync { record: Some(record), faults: Vec::new() }
+}
+
+/// A host on which `sync` ended a minute ago.
+pub(super) fn fleet(lineages: impl Into<Vec<LineageStatus>>) -> Fleet {
+    Fleet::new(lineages.into(), Vec::new(), last_sync(Duration::MINUTE, 0, None), NOW)
 }

@@ -3,16 +3,19 @@
 use std::cmp::Ordering;
 
 use serde::Serialize;
-use time::Duration;
+use time::{Duration, OffsetDateTime};
 
-use super::verdict::Level;
+use super::lineage_status::{Fleet, LineageStatus, SiteStatus, Subject, lifetime};
+use super::problem::Level;
+use super::thresholds::Thresholds;
 
 /// A measured duration with its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Gauge {
+pub(super) struct Gauge<'a> {
     pub(super) quantity: Quantity,
+    pub(super) subject: Subject<'a>,
     pub(super) value: Duration,
-    limits: Limits,
+    pub(super) limits: Limits,
 }
 
 /// The measured quantity.
@@ -32,26 +35,75 @@ pub(super) struct Limits {
     pub(super) critical: Option<Duration>,
 }
 
-/// A gauge as JSON.
-#[derive(Serialize)]
-pub(super) struct GaugeJson<'a> {
-    quantity: Quantity,
-    lineage: Option<&'a str>,
-    site: Option<&'a str>,
-    seconds: i64,
-    warning: Option<i64>,
-    critical: Option<i64>,
+/// Measures the lag of each lineage, the time left of the leaf of each site, and the time since the last `sync`.
+pub(super) fn gauges<'a>(fleet: &'a Fleet, thresholds: &Thresholds, now: OffsetDateTime) -> Vec<Gauge<'a>> {
+    let mut gauges = Vec::new();
+    for lineage in fleet.lineages.iter().filter(|lineage| !lineage.is_superseded()) {
+        gauges.extend(Gauge::lag(lineage, thresholds, now));
+        let left = |site| Gauge::time_left(lineage, site, thresholds, now);
+        gauges.extend(lineage.sites.iter().filter_map(left));
+    }
+    gauges.extend(Gauge::sync_age(fleet, thresholds, now));
+    gauges
 }
 
-impl Gauge {
-    pub(super) fn new(quantity: Quantity, value: Duration, limits: Limits) -> Self {
-        Self { quantity, value, limits }
+impl<'a> Gauge<'a> {
+    /// How long a lineage has been pending, zero if it is not; `None` if the clock was or is wrong.
+    pub(super) fn lag(
+        lineage: &'a LineageStatus,
+        thresholds: &Thresholds,
+        now: OffsetDateTime,
+    ) -> Option<Self> {
+        let lifetime = lineage.latest_leaf().and_then(|leaf| lifetime(leaf.not_before, leaf.not_after));
+        let subject = Subject::Lineage(&lineage.name);
+        let (value, limits) = (lineage.known_lag(now)?, thresholds.lag(lifetime));
+        Some(Self { quantity: Quantity::Lag, subject, value, limits })
     }
 
-    /// The gauge with a warning at most.
-    pub(super) fn without_critical(self) -> Self {
-        let Limits { warning, critical } = self.limits;
-        Self { limits: Limits { warning: warning.or(critical), critical: None }, ..self }
+    /// How long something may have been pending of which nothing else is known.
+    pub(super) fn unknown_lag(value: Duration, thresholds: &Thresholds) -> Self {
+        Self { quantity: Quantity::Lag, subject: Subject::Host, value, limits: thresholds.lag(None) }
+    }
+
+    /// The time left of the deployed leaf, or of a leaf that an edge address was last seen to serve if that expires
+    /// earlier; `None` if unknown.
+    pub(super) fn time_left(
+        lineage: &'a LineageStatus,
+        site: &'a SiteStatus,
+        thresholds: &Thresholds,
+        now: OffsetDateTime,
+    ) -> Option<Self> {
+        let served = site.served_leaf()?;
+        let deployed = served.not_after - now;
+        let value = site.seen.slack(now).map_or(deployed, |seen| seen.min(deployed));
+        let seen = site.seen_leaf().filter(|seen| seen.not_after < served.not_after);
+        let leaf = seen.unwrap_or(served);
+        let limits = thresholds.time_left(lifetime(leaf.not_before, leaf.not_after));
+        let subject = Subject::Site(&lineage.name, &site.domain);
+        Some(Self { quantity: Quantity::TimeLeft, subject, value, limits })
+    }
+
+    /// The time since the last `sync`. Without a record, the time since `sync` last checked an edge, or else since the
+    /// least recent of the lineages' latest runs; then it is never critical. `None` if unknown, or if nothing was
+    /// deployed yet.
+    pub(super) fn sync_age(fleet: &Fleet, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Self> {
+        let (mut limits, last) = (thresholds.sync_age(), &fleet.last_sync);
+        let since = match &last.record {
+            _ if fleet.lineages.is_empty() => return None,
+            Some(record) => record.ended_at,
+            None => {
+                limits = Limits { warning: limits.warning.or(limits.critical), critical: None };
+                let begun_at = || fleet.lineages.iter().filter_map(|lineage| lineage.begun_at).min();
+                fleet.edge_checked_at().or_else(begun_at).filter(|_| last.faults.is_empty())?
+            }
+        };
+        Some(Self::since(since, limits, now))
+    }
+
+    /// The time since `sync` ended or began to fail, zero if the clock was set back since.
+    pub(super) fn since(since: OffsetDateTime, limits: Limits, now: OffsetDateTime) -> Self {
+        let value = (now - since).max(Duration::ZERO);
+        Self { quantity: Quantity::SyncAge, subject: Subject::Sync, value, limits }
     }
 
     pub(super) fn level(&self) -> Level {
@@ -120,17 +172,6 @@ impl Gauge {
         };
         format!("{label}={}s;{};{};0", self.value.whole_seconds(), limit(warning), limit(critical))
     }
-
-    pub(super) fn to_json<'a>(self, lineage: Option<&'a str>, site: Option<&'a str>) -> GaugeJson<'a> {
-        GaugeJson {
-            quantity: self.quantity,
-            lineage,
-            site,
-            seconds: self.value.whole_seconds(),
-            warning: self.limits.warning.map(Duration::whole_seconds),
-            critical: self.limits.critical.map(Duration::whole_seconds),
-        }
-    }
 }
 
 /// Formats days with at most four decimals, a resolution of about ten seconds.
@@ -144,13 +185,10 @@ fn days(duration: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn gauge(quantity: Quantity, value: i64, warning: i64, critical: i64) -> Gauge {
+    fn gauge(quantity: Quantity, value: i64, warning: i64, critical: i64) -> Gauge<'static> {
         let limit = |seconds| Some(Duration::seconds(seconds));
-        Gauge::new(
-            quantity,
-            Duration::seconds(value),
-            Limits { warning: limit(warning), critical: limit(critical) },
-        )
+        let limits = Limits { warning: limit(warning), critical: limit(critical) };
+        Gauge { quantity, subject: Subject::Host, value: Duration::seconds(value), limits }
     }
 
     #[test]
@@ -161,7 +199,7 @@ mod tests {
             (gauge(Quantity::TimeLeft, 512_352, 129_600, 51_840), "days_left=5.93;1.5:;0.6:"),
             (gauge(Quantity::TimeLeft, -86_401, 1_209_600, 90), "days_left=-1;14:;0.001:"),
             (gauge(Quantity::TimeLeft, -1, 0, 0), "days_left=0;0:;0:"),
-            (Gauge::new(Quantity::SyncAge, Duration::MINUTE, off), "sync_age=60s;;86400;0"),
+            (Gauge { limits: off, ..gauge(Quantity::SyncAge, 60, 0, 0) }, "sync_age=60s;;86400;0"),
         ];
         for (gauge, expected) in rows {
             assert_eq!(gauge.performance_data(), expected);

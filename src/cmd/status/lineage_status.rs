@@ -12,8 +12,27 @@ use crate::outcome::Outcome;
 use crate::settings::EdgeAddresses;
 use crate::sightings::EdgeMemory;
 use crate::source::AcmeClient;
-use crate::state::{MAX_SKEW, RunResult};
+use crate::state::{LastSync, MAX_SKEW, RunResult, StateError};
 use crate::text::{display_as_serialized, rfc3339};
+
+/// All that is known of the lineages of this host.
+#[derive(Default)]
+pub(super) struct Fleet {
+    pub(super) lineages: Vec<LineageStatus>,
+    pub(super) state_errors: Vec<StateError>,
+    pub(super) last_sync: LastSync,
+}
+
+/// What a gauge or a problem is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Subject<'a> {
+    /// The state directory, or the check itself.
+    Host,
+    Sync,
+    Lineage(&'a str),
+    /// The name of a lineage, and the domain of one of its sites.
+    Site(&'a str, &'a str),
+}
 
 /// The status of a lineage; scripts rely on the keys of its JSON.
 #[derive(Serialize)]
@@ -160,6 +179,44 @@ pub(super) enum Phase {
     Superseded,
 }
 
+impl Fleet {
+    /// Completes the lineages: what follows from their other fields is filled in.
+    pub(super) fn new(
+        mut lineages: Vec<LineageStatus>,
+        state_errors: Vec<StateError>,
+        last_sync: LastSync,
+        now: OffsetDateTime,
+    ) -> Self {
+        for lineage in &mut lineages {
+            lineage.phase = lineage.current_phase();
+            let leaf = lineage.leaf().map(|leaf| leaf.fingerprint.clone());
+            for site in &mut lineage.sites {
+                site.slack = site.time_left(now);
+                site.serves_leaf = leaf.as_ref().and_then(|leaf| site.serves_leaf(leaf));
+            }
+        }
+        Self { lineages, state_errors, last_sync }
+    }
+
+    /// When a `sync` last checked an edge without deploying.
+    pub(super) fn edge_checked_at(&self) -> Option<OffsetDateTime> {
+        self.lineages.iter().filter_map(|lineage| lineage.edge_checked_at).max()
+    }
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn lineage(self) -> Option<&'a str> {
+        match self {
+            Self::Host | Self::Sync => None,
+            Self::Lineage(name) | Self::Site(name, _) => Some(name),
+        }
+    }
+
+    pub(super) fn site(self) -> Option<&'a str> {
+        if let Self::Site(_, domain) = self { Some(domain) } else { None }
+    }
+}
+
 impl LineageStatus {
     /// The phase that follows from the other fields.
     pub(super) fn current_phase(&self) -> Phase {
@@ -187,13 +244,6 @@ impl LineageStatus {
     /// Its lag, or zero if nothing is pending; `None` if the clock was or is wrong.
     pub(super) fn known_lag(&self, now: OffsetDateTime) -> Option<Duration> {
         if self.pending_since.is_none() { Some(Duration::ZERO) } else { self.lag(now) }
-    }
-
-    /// Why it is not known how long it has been pending.
-    pub(super) fn clock_fault(&self, now: OffsetDateTime) -> Option<String> {
-        let since = self.pending_since.filter(|since| *since > now + MAX_SKEW)?;
-        let since = rfc3339(since);
-        Some(format!("pending since {since}, which is in the future; check the clock of this host"))
     }
 
     /// The pending leaf or, if none is pending, the latest known one.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{LineageStatus, SiteStatus, lifetime};
+use super::lineage_status::{Fleet, LineageStatus, SiteStatus, lifetime};
 use crate::error::{Diagnostic, ErrorKind, write_hint};
 use crate::file::{self, StagedFile};
 use crate::hint::Hint;
@@ -100,11 +100,11 @@ impl Diagnostic for MetricsError {
     }
 }
 
-/// Formats the file.
-pub(super) fn format(lineages: &[LineageStatus], now: OffsetDateTime) -> String {
+/// Formats the file, with the exit code of the check as the level.
+pub(super) fn format(fleet: &Fleet, check_level: u8, now: OffsetDateTime) -> String {
     // A second series with the same labels would make the collector reject the whole file.
     let mut series: BTreeMap<(&str, &str), (&LineageStatus, Option<&SiteStatus>)> = BTreeMap::new();
-    for lineage in lineages {
+    for lineage in &fleet.lineages {
         for site in &lineage.sites {
             series.entry((&lineage.name, &site.domain)).or_insert((lineage, Some(site)));
         }
@@ -122,26 +122,26 @@ pub(super) fn format(lineages: &[LineageStatus], now: OffsetDateTime) -> String 
             }
         }
     }
-    text
-}
-
-/// Formats the metrics without labels, which also cover problems that have no series because their lineage is unknown.
-pub(super) fn format_host(check_level: u8, unusable_state_files: usize) -> String {
-    let check_level = format_gauge(
+    // Without labels: they also cover problems that have no series because their lineage is unknown.
+    if let Some(last) = &fleet.last_sync.record {
+        let (ended_at, exit_code) = (last.ended_at.unix_timestamp(), last.exit_code);
+        text += &single("edgecert_last_sync_timestamp_seconds", "When sync last ended.", ended_at);
+        text += &single("edgecert_last_sync_exit_code", "Exit code of the last sync.", exit_code);
+    }
+    let unusable = fleet.state_errors.len() + fleet.last_sync.faults.len();
+    text + &single(
         "edgecert_check_level",
         "Verdict of status --check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.",
         check_level,
-    );
-    let unusable_state_files = format_gauge(
+    ) + &single(
         "edgecert_unusable_state_files",
         "Number of state files that are damaged, unreadable, or of a later release.",
-        unusable_state_files,
-    );
-    check_level + &unusable_state_files
+        unusable,
+    )
 }
 
 /// Formats a metric without labels.
-pub(super) fn format_gauge(name: &str, help: &str, value: impl Display) -> String {
+fn single(name: &str, help: &str, value: impl Display) -> String {
     format!("{}{name} {value}\n", header(name, help))
 }
 
@@ -192,8 +192,7 @@ fn replace(path: &Path, temporary: PathBuf, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{NOW, deployed, missing, pending, until};
-    use super::super::slack;
+    use super::super::fixture::{NOW, deployed, fleet, last_sync, missing, pending, until};
     use super::*;
 
     #[test]
@@ -201,9 +200,9 @@ mod tests {
         let mut fresh = deployed("new", 60);
         fresh.sites.clear();
         (fresh.deployed, fresh.last_success) = (None, None);
-        let mut lineages = [fresh, pending("shop", 20, Duration::hours(2))];
-        slack::fill(&mut lineages, NOW);
-        let text = format(&lineages, NOW);
+        let last_sync = last_sync(Duration::minutes(12), 75, None);
+        let fleet = Fleet { last_sync, ..fleet([fresh, pending("shop", 20, Duration::hours(2))]) };
+        let text = format(&fleet, 1, NOW);
         expect_test::expect![[r#"
             # HELP edgecert_deploy_lag_seconds How long the current certificate has been waiting to be deployed; 0 if it is deployed.
             # TYPE edgecert_deploy_lag_seconds gauge
@@ -234,6 +233,18 @@ mod tests {
             # HELP edgecert_superseded Whether another lineage provides the certificate of the site.
             # TYPE edgecert_superseded gauge
             edgecert_superseded{lineage="shop",site="a.example"} 0
+            # HELP edgecert_last_sync_timestamp_seconds When sync last ended.
+            # TYPE edgecert_last_sync_timestamp_seconds gauge
+            edgecert_last_sync_timestamp_seconds 1795261680
+            # HELP edgecert_last_sync_exit_code Exit code of the last sync.
+            # TYPE edgecert_last_sync_exit_code gauge
+            edgecert_last_sync_exit_code 75
+            # HELP edgecert_check_level Verdict of status --check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+            # TYPE edgecert_check_level gauge
+            edgecert_check_level 1
+            # HELP edgecert_unusable_state_files Number of state files that are damaged, unreadable, or of a later release.
+            # TYPE edgecert_unusable_state_files gauge
+            edgecert_unusable_state_files 0
         "#]]
         .assert_eq(&text);
     }
@@ -242,15 +253,21 @@ mod tests {
     fn site_has_its_own_expiry() {
         let mut lineage = deployed("x", 60);
         lineage.sites[0].leaf = Some(until(OffsetDateTime::UNIX_EPOCH));
-        let text = format(&[lineage], NOW);
+        let text = format(&fleet([lineage]), 0, NOW);
         assert!(text.contains("not_after_timestamp_seconds{lineage=\"x\",site=\"a.example\"} 0\n"), "{text}");
     }
 
     #[test]
     fn labels_are_escaped_and_unique() {
         let name = "a\\b\"c\nd";
-        let text = format(&[missing(name), missing(name)], NOW);
+        let text = format(&fleet([missing(name), missing(name)]), 0, NOW);
         let pending: Vec<&str> = text.lines().filter(|line| line.starts_with("edgecert_pending{")).collect();
         assert_eq!(pending, [r#"edgecert_pending{lineage="a\\b\"c\nd",site="a.example"} 0"#]);
+    }
+
+    #[test]
+    fn unknown_sync_has_no_metrics() {
+        let text = format(&Fleet::default(), 3, NOW);
+        assert!(text.contains("edgecert_check_level 3\n") && !text.contains("last_sync"), "{text}");
     }
 }

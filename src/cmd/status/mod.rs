@@ -4,30 +4,26 @@
 //! `gather` collects the status without using the network, `verify` adds what the edges serve (`--verify`), and the
 //! other files judge and show it. No request is sent to the service.
 
-mod check;
 mod forget;
 mod gather;
 mod gauge;
 mod last_sync;
 mod lineage_status;
 mod metrics;
+mod plugin;
+mod problem;
 mod slack;
-mod sync_check;
 mod table;
 mod thresholds;
-mod verdict;
 mod verify;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use time::OffsetDateTime;
-
-use self::check::Subject;
-use self::lineage_status::LineageStatus;
-pub(super) use self::sync_check::sync_failure;
+use self::lineage_status::{Fleet, LineageStatus};
+use self::plugin::CheckVerdict;
+pub(super) use self::problem::sync_failure;
 use self::thresholds::Thresholds;
-use self::verdict::CheckVerdict;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::context::Context;
@@ -73,7 +69,7 @@ pub(crate) fn run(
         Err(error) if args.check => {
             let error = error.placed(&report.place);
             let hint = error.advice().map(|hint| format!("; {hint}")).unwrap_or_default();
-            add_verdict(&CheckVerdict::failed(&format!("{}{hint}", error.message())), report);
+            add_verdict(&CheckVerdict::failed(error.message(), &hint), report);
             Ok(())
         }
         result => result,
@@ -81,9 +77,10 @@ pub(crate) fn run(
 }
 
 /// Creates the report of a `--check` that failed before it could run, or that exceeded its time limit.
-pub fn failed_check(message: &str) -> impl AnyReport + use<> {
+/// The detail follows the message if there is room.
+pub fn failed_check(message: &str, detail: &str) -> impl AnyReport + use<> {
     let mut report = CommandReport::new("status");
-    add_verdict(&CheckVerdict::failed(message), &mut report);
+    add_verdict(&CheckVerdict::failed(message, detail), &mut report);
     report
 }
 
@@ -108,51 +105,36 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
         let edges_of = |lineage: &LineageStatus| layers.edge_addresses(lineage.edge_address.as_ref());
         verify::verify(&mut lineages, edges_of)?;
     }
-    slack::fill(&mut lineages, now);
-    report.body.set("lineages", &lineages);
-    report.body.set("last_sync", last_sync::json(&last_sync));
-    let subject = Subject { lineages: &lineages, state_errors: &state_errors, last_sync: &last_sync };
-    let is_judged = args.check || args.metrics.is_some();
-    let mut verdict = if is_judged { judge(subject, args, now) } else { CheckVerdict::default() };
-    let metrics = || {
-        let unusable_files = state_errors.len() + last_sync.faults.len();
-        metrics::format(&lineages, now)
-            + &last_sync::metrics(&last_sync)
-            + &metrics::format_host(verdict.level().exit_code(), unusable_files)
-    };
+    let fleet = Fleet::new(lineages, state_errors, last_sync, now);
+    report.body.set("lineages", &fleet.lineages);
+    report.body.set("last_sync", last_sync::json(&fleet.last_sync));
+    let mut verdict = CheckVerdict::new(&fleet, &Thresholds::new(&args.monitoring), now);
+    if fleet.lineages.is_empty() && fleet.state_errors.is_empty() && !args.monitoring.allow_empty {
+        verdict.fail("no lineage is known (see --state-dir and --allow-empty)", "");
+    }
+    let metrics = || metrics::format(&fleet, verdict.exit_code(), now);
     let written = args.metrics.as_deref().map_or(Ok(()), |path| metrics::write(path, &metrics()));
     if args.check {
         if let Err(error) = written {
-            verdict.fail(&error.to_string());
+            verdict.fail(&error.to_string(), "");
         }
         add_verdict(&verdict, report);
         return Ok(());
     }
-    report.warnings.extend(last_sync.faults.iter().map(ToString::to_string));
+    report.warnings.extend(fleet.last_sync.faults.iter().map(ToString::to_string));
     if args.metrics.is_none() {
-        report.body.text = table::text(&lineages, args.wide, now, context.style);
-        report.body.text += &last_sync::text(&last_sync, now, context.style);
+        report.body.text = table::text(&fleet, args.wide, now, context.style);
     }
-    for error in state_errors {
+    for error in &fleet.state_errors {
         report.fail(error);
     }
     Ok(written?)
 }
 
-/// The verdict of `--check`.
-fn judge(subject: Subject<'_>, args: &StatusArgs, now: OffsetDateTime) -> CheckVerdict {
-    let is_empty = subject.lineages.is_empty() && subject.state_errors.is_empty();
-    let mut verdict = check::evaluate(subject, &Thresholds::new(&args.monitoring), now);
-    if is_empty && !args.monitoring.allow_empty {
-        verdict.fail("no lineage is known (see --state-dir and --allow-empty)");
-    }
-    verdict
-}
-
-fn add_verdict(verdict: &CheckVerdict, report: &mut CommandReport) {
+fn add_verdict(verdict: &CheckVerdict<'_>, report: &mut CommandReport) {
     report.body.text = verdict.to_text();
     report.body.set("check", verdict.to_json());
-    report.exit_with(verdict.level().exit_code());
+    report.exit_with(verdict.exit_code());
     report.explain(verdict.failure());
 }
 
@@ -171,6 +153,8 @@ fn open_store(layers: &Layers<'_>, required: bool) -> Result<Option<Store>, Stat
     }
 }
 
+#[cfg(test)]
+mod agreement_test;
 #[cfg(test)]
 #[allow(clippy::indexing_slicing, reason = "lineages of unit tests")]
 mod fixture;

@@ -3,21 +3,9 @@
 
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{EdgeOutcome, LineageStatus, SiteStatus};
+use super::lineage_status::{EdgeOutcome, SiteStatus};
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
-
-/// Fills in the phases, and `slack` and `serves_leaf` of all sites.
-pub(super) fn fill(lineages: &mut [LineageStatus], now: OffsetDateTime) {
-    for lineage in lineages {
-        lineage.phase = lineage.current_phase();
-        let leaf = lineage.leaf().map(|leaf| leaf.fingerprint.clone());
-        for site in &mut lineage.sites {
-            site.slack = site.time_left(now);
-            site.serves_leaf = leaf.as_ref().and_then(|leaf| site.serves_leaf(leaf));
-        }
-    }
-}
 
 impl SiteStatus {
     /// Time until the first of the leaves that visitors get expires; zero if an address serves none that they accept. If
@@ -35,7 +23,8 @@ impl SiteStatus {
         self.seen.first_to_expire().filter(|_| !self.is_left_to_others())
     }
 
-    fn serves_leaf(&self, fingerprint: &str) -> Option<bool> {
+    /// Whether every address was last seen to serve this leaf.
+    pub(super) fn serves_leaf(&self, fingerprint: &str) -> Option<bool> {
         if self.is_left_to_others() {
             return None;
         }
@@ -58,32 +47,22 @@ impl SiteStatus {
     }
 
     /// Whether the certificate of the site does not come from this lineage.
-    fn is_left_to_others(&self) -> bool {
+    pub(super) fn is_left_to_others(&self) -> bool {
         matches!(self.outcome, Outcome::Skipped | Outcome::Superseded)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{NOW, deployed, edge, renewed, until};
+    use super::super::fixture::{deployed, edge, fleet, renewed, seen};
+    use super::super::lineage_status::LineageStatus;
     use super::*;
-    use crate::sightings::{EdgeMemory, NewSightings, Sighting};
-    use std::net::SocketAddr;
-
-    /// A memory of one address that serves a leaf which expires in this many days.
-    fn seen(fingerprint: &str, days: i64) -> EdgeMemory {
-        let leaf = Leaf { fingerprint: fingerprint.into(), ..until(NOW + Duration::days(days)) };
-        let address = SocketAddr::from(([192, 0, 2, 1], 443));
-        let addresses = [(address, Some(Sighting::Leaf(leaf)))].into();
-        let mut memory = EdgeMemory::default();
-        memory.see(&NewSightings { addresses, is_complete: true });
-        memory
-    }
+    use crate::sightings::EdgeMemory;
 
     /// The slack of the first site in whole days, and whether the leaf is served.
-    fn filled(mut lineage: LineageStatus) -> (Option<i64>, Option<bool>) {
-        fill(std::slice::from_mut(&mut lineage), NOW);
-        (lineage.sites[0].slack.map(Duration::whole_days), lineage.sites[0].serves_leaf)
+    fn filled(lineage: LineageStatus) -> (Option<i64>, Option<bool>) {
+        let site = &fleet([lineage]).lineages[0].sites[0];
+        (site.slack.map(Duration::whole_days), site.serves_leaf)
     }
 
     #[test]
@@ -93,8 +72,8 @@ mod tests {
             (lineage.sites[0].outcome, lineage.sites[0].seen) = (outcome, seen.unwrap_or_default());
             lineage
         };
-        let own = || Some(seen(&deployed("x", 60).leaf().unwrap().fingerprint, 60));
-        let old = || Some(seen("old", 5));
+        let own = || Some(seen(&deployed("x", 60).leaf().unwrap().fingerprint, Duration::days(60)));
+        let old = || Some(seen("old", Duration::days(5)));
         let mut verified = with(Outcome::Synced, old());
         verified.sites[0].edge = Some(edge(1, Some(5)));
         let mut unknown = with(Outcome::Queued, None);

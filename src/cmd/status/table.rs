@@ -1,18 +1,20 @@
-//! The status as a table: a row for each site of each lineage, those that need attention first.
+//! The status as a table: a row for each site of each lineage, those with problems first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anstyle::AnsiColor;
-use time::{Duration, OffsetDateTime};
+use time::OffsetDateTime;
 
-use super::lineage_status::{DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LineageStatus, Phase, SiteStatus};
+use super::gauge::gauges;
+use super::last_sync;
+use super::lineage_status::{
+    DiskStatus, EdgeOutcome, EdgeStatus, Fleet, LeafAge, LineageStatus, Phase, SiteStatus, Subject,
+};
+use super::problem::{Level, Problem, problems};
 use super::thresholds::Thresholds;
-use super::verdict::Level;
-use crate::leaf::Leaf;
-use crate::outcome::Outcome;
 use crate::report::{Cell, Sign, Style, Table};
-use crate::text::{count, people, sanitize};
+use crate::text::{count, people};
 
 const HEADS: [&str; 8] =
     ["site", "state", "expires", "safe for", "lineage", "on disk", "on record", "served"];
@@ -23,62 +25,91 @@ const NARROW: usize = 5;
 const SHORT_FINGERPRINT: usize = 8;
 const EMPTY: &str = "-";
 
+/// What the default thresholds say about each subject.
+#[derive(Default)]
+struct Judgement<'a> {
+    /// The most severe first.
+    problems: BTreeMap<Subject<'a>, Vec<Problem<'a>>>,
+    gauges: BTreeMap<Subject<'a>, Level>,
+    /// The position of each lineage that has a problem.
+    ranks: BTreeMap<&'a str, usize>,
+}
+
 /// A row of the table.
 struct Row<'a> {
     lineage: &'a LineageStatus,
     site: Option<&'a SiteStatus>,
     sign: Sign,
+    /// Severity of the expiry of the leaf that visitors get.
+    expiry: Level,
     /// The state without its duration; the last line counts the sites in each.
     word: String,
     state: String,
 }
 
-/// Formats the table. If it is `wide`, with fingerprints and records.
-pub(super) fn text(lineages: &[LineageStatus], wide: bool, now: OffsetDateTime, style: Style) -> String {
-    if lineages.is_empty() {
-        return "no lineage is known: none has been deployed, and the configuration names none\n".into();
+/// Formats the table and the last `sync`. If it is `wide`, with fingerprints and records.
+pub(super) fn text(fleet: &Fleet, wide: bool, now: OffsetDateTime, style: Style) -> String {
+    let judgement = Judgement::new(fleet, now);
+    let last_sync = last_sync::text(&fleet.last_sync, judgement.sign(&[Subject::Sync]), now, style);
+    if fleet.lineages.is_empty() {
+        let empty = "no lineage is known: none has been deployed, and the configuration names none\n";
+        return empty.to_owned() + &last_sync;
     }
-    let rows = rows(lineages, now);
+    let rows = rows(&fleet.lineages, &judgement, now);
     let heads = if wide { &HEADS } else { HEADS.get(..NARROW).unwrap_or_default() };
     let mut table = Table::new(heads);
     let mut last: Option<&LineageStatus> = None;
     for row in &rows {
         table.row(row.cells(now).into_iter().take(heads.len()));
-        if last.is_none_or(|last| !std::ptr::eq(last, row.lineage)) {
-            let notes = notes(row.lineage, now);
-            notes.iter().take(if wide { notes.len() } else { 1 }).for_each(|note| table.note(note));
-        }
-        row.edge_notes().for_each(|note| table.note(note));
+        let own = judgement.problems(row.subject());
+        let lineage = judgement.problems(Subject::Lineage(&row.lineage.name));
+        let is_first = last.is_none_or(|last| !std::ptr::eq(last, row.lineage));
+        let shown = if !is_first || row.site.is_none() {
+            0
+        } else if wide {
+            lineage.len()
+        } else {
+            1
+        };
+        lineage.iter().take(shown).chain(own).for_each(|problem| table.note(&note(problem)));
         last = Some(row.lineage);
     }
-    table.to_text(style) + &last_line(&rows, wide, style)
+    table.to_text(style) + &last_line(&rows, wide, style) + &last_sync
 }
 
-/// The rows, those of the lineages that need attention first.
-fn rows(lineages: &[LineageStatus], now: OffsetDateTime) -> Vec<Row<'_>> {
+/// The problem, its cause and what helps.
+fn note(problem: &Problem<'_>) -> String {
+    let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{}{}{hint}", problem.text, problem.detail)
+}
+
+/// The rows, those of the lineages with the most severe problems first.
+fn rows<'a>(lineages: &'a [LineageStatus], judgement: &Judgement<'a>, now: OffsetDateTime) -> Vec<Row<'a>> {
     let mut groups: Vec<Vec<Row<'_>>> = Vec::with_capacity(lineages.len());
     for lineage in lineages {
-        let mut rows: Vec<Row<'_>> =
-            lineage.sites.iter().map(|site| Row::new(lineage, Some(site), now)).collect();
-        if rows.is_empty() {
-            rows.push(Row::new(lineage, None, now));
-        }
-        rows.sort_by_key(Row::urgency);
+        let sites: Vec<Option<&SiteStatus>> = match lineage.sites.as_slice() {
+            [] => vec![None],
+            sites => sites.iter().map(Some).collect(),
+        };
+        let mut rows: Vec<_> =
+            sites.into_iter().map(|site| Row::new(lineage, site, judgement, now)).collect();
+        rows.sort_by_key(|row| (row.sign == Sign::Skipped, Reverse(row.sign)));
         groups.push(rows);
     }
-    groups.sort_by_key(|rows| rows.first().map(Row::urgency));
+    let rank = |row: &Row<'_>| judgement.ranks.get(&*row.lineage.name).copied().unwrap_or(usize::MAX);
+    groups.sort_by_key(|rows| rows.first().map(|row| (rank(row), row.sign)));
     groups.into_iter().flatten().collect()
 }
 
-/// Counts the sites in each state.
+/// Counts the sites in each state, those without problems first.
 fn last_line(rows: &[Row<'_>], wide: bool, style: Style) -> String {
-    let mut counts: BTreeMap<&str, (u8, usize)> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, (Sign, usize)> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.site.is_some()) {
-        let (urgency, number) = counts.entry(&row.word).or_insert((row.urgency(), 0));
-        (*urgency, *number) = ((*urgency).min(row.urgency()), *number + 1);
+        let (sign, number) = counts.entry(&row.word).or_insert((row.sign, 0));
+        (*sign, *number) = ((*sign).max(row.sign), *number + 1);
     }
-    let mut counts: Vec<(&str, (u8, usize))> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, (urgency, _))| Reverse(*urgency));
+    let mut counts: Vec<(&str, (Sign, usize))> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, (sign, _))| *sign);
     let sites = rows.iter().filter(|row| row.site.is_some()).count();
     let parts: Vec<String> = counts.iter().map(|(word, (_, number))| format!("{number} {word}")).collect();
     let mut line = count(sites, "site");
@@ -92,146 +123,124 @@ fn last_line(rows: &[Row<'_>], wide: bool, style: Style) -> String {
     line + if has_hint { "   (--wide: fingerprints, records)\n" } else { "\n" }
 }
 
+impl<'a> Judgement<'a> {
+    fn new(fleet: &'a Fleet, now: OffsetDateTime) -> Self {
+        let (mut judgement, thresholds) = (Self::default(), Thresholds::default());
+        for (rank, problem) in problems(fleet, &thresholds, now).into_iter().enumerate() {
+            if let Some(lineage) = problem.subject.lineage() {
+                judgement.ranks.entry(lineage).or_insert(rank);
+            }
+            judgement.problems.entry(problem.subject).or_default().push(problem);
+        }
+        let gauges = gauges(fleet, &thresholds, now).into_iter();
+        judgement.gauges = gauges.map(|gauge| (gauge.subject, gauge.level())).collect();
+        judgement
+    }
+
+    fn problems(&self, subject: Subject<'a>) -> &[Problem<'a>] {
+        self.problems.get(&subject).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The level of a gauge.
+    fn gauge(&self, subject: Subject<'a>) -> Level {
+        self.gauges.get(&subject).copied().unwrap_or(Level::Ok)
+    }
+
+    /// Severity of all that is known of these subjects.
+    fn sign(&self, subjects: &[Subject<'a>]) -> Sign {
+        let problems = subjects.iter().flat_map(|subject| self.problems(*subject));
+        let gauges = subjects.iter().map(|subject| self.gauge(*subject)).filter(|level| *level > Level::Ok);
+        match problems.map(|problem| problem.level).chain(gauges).max() {
+            Some(Level::Critical) => Sign::Failed,
+            Some(Level::Warning | Level::Unknown) => Sign::Warning,
+            Some(Level::Ok) => Sign::Replace,
+            None => Sign::Ok,
+        }
+    }
+}
+
 impl<'a> Row<'a> {
-    fn new(lineage: &'a LineageStatus, site: Option<&'a SiteStatus>, now: OffsetDateTime) -> Self {
-        let (sign, word, score) = state(lineage, site);
+    fn new(
+        lineage: &'a LineageStatus,
+        site: Option<&'a SiteStatus>,
+        judgement: &Judgement<'a>,
+        now: OffsetDateTime,
+    ) -> Self {
+        let (word, score) = state(lineage, site);
         let is_waiting = matches!(lineage.phase, Phase::Pending | Phase::Renewed | Phase::New);
         let gap = if score.is_empty() { " " } else { ", " };
         let lag = lineage.lag(now).filter(|_| is_waiting).map(|lag| format!("{gap}{}", people::short(lag)));
         let state = format!("{word}{score}{}", lag.unwrap_or_default());
-        let mut row = Self { lineage, site, sign, word, state };
-        if sign != Sign::Skipped {
-            row.sign = sign.max(row.expiry_sign(now));
+        let mut row = Self { lineage, site, sign: Sign::Ok, expiry: Level::Ok, word, state };
+        row.expiry = judgement.gauge(row.subject());
+        // Problems of the lineage do not concern a site that has another one, unless that is so for all of them.
+        let is_left = site.is_some_and(SiteStatus::is_left_to_others);
+        let is_concerned = !is_left || lineage.sites.iter().all(SiteStatus::is_left_to_others);
+        let of_lineage = is_concerned.then_some(Subject::Lineage(&lineage.name));
+        row.sign = judgement.sign(&[row.subject(), of_lineage.unwrap_or(row.subject())]);
+        let is_unneeded = lineage.phase == Phase::Gone && !lineage.is_needed();
+        if row.sign == Sign::Ok && (is_left || is_unneeded || lineage.phase == Phase::Superseded) {
+            row.sign = Sign::Skipped;
         }
         row
     }
 
-    /// Severity of the expiry of the leaf that visitors get; `Failed` if there is no slack, or if the leaf on disk has
-    /// expired.
-    fn expiry_sign(&self, now: OffsetDateTime) -> Sign {
-        let on_disk = self.lineage.disk.leaf().filter(|leaf| leaf.not_after < now);
-        let is_noticed = self.site.and_then(|site| site.slack).is_some_and(|slack| !slack.is_positive());
-        let served = self.leaf().map(|leaf| expiry_sign(&leaf, now));
-        if on_disk.is_some() || is_noticed { Sign::Failed } else { served.unwrap_or(Sign::Ok) }
-    }
-
-    /// The most urgent first.
-    fn urgency(&self) -> u8 {
-        match self.sign {
-            Sign::Failed => 0,
-            Sign::Warning => 1,
-            Sign::Skipped => 3,
-            _ => 2,
-        }
-    }
-
-    /// The leaf that visitors get.
-    fn leaf(&self) -> Option<Leaf> {
-        let deployed = || self.lineage.deployed.clone();
-        self.site.and_then(SiteStatus::served_leaf).cloned().or_else(deployed)
+    fn subject(&self) -> Subject<'a> {
+        let lineage = &self.lineage.name;
+        self.site.map_or(Subject::Lineage(lineage), |site| Subject::Site(lineage, &site.domain))
     }
 
     fn cells(&self, now: OffsetDateTime) -> [Cell; 8] {
-        let domain = self.site.map_or(EMPTY, |site| &site.domain);
+        let deployed = || Some(self.lineage.deployed.as_ref()?.not_after);
+        let expiry = self.site.and_then(SiteStatus::expiry).or_else(deployed);
+        let expiry = expiry.map_or(EMPTY.into(), |expiry| left(expiry, now));
         let state = match self.sign {
             Sign::Ok => Cell::from(&self.state),
             sign => Cell::coloured(&self.state, sign.colour()),
         };
         [
-            Cell::signed(self.sign, domain),
+            Cell::signed(self.sign, self.site.map_or(EMPTY, |site| &site.domain)),
             state,
-            self.leaf().map_or(EMPTY.into(), |leaf| time_left(&leaf, now)),
-            self.site.map_or(EMPTY.into(), |site| safe_for(site, now)),
+            match self.expiry {
+                Level::Ok => Cell::from(expiry),
+                Level::Unknown | Level::Warning => Cell::coloured(expiry, AnsiColor::Yellow),
+                Level::Critical => Cell::coloured(expiry, AnsiColor::Red),
+            },
+            self.site.map_or(EMPTY.into(), safe_for),
             Cell::from(&self.lineage.name),
             on_disk(&self.lineage.disk, now),
             self.site.map_or(EMPTY.into(), on_record),
             self.site.map_or(EMPTY.into(), |site| Cell::from(site.outcome.to_string())),
         ]
     }
-
-    /// Faults of the edge that the handshakes found.
-    fn edge_notes(&self) -> impl Iterator<Item = &'a String> + use<'a> {
-        let edge = self.site.and_then(|site| site.edge.as_ref());
-        edge.into_iter().flat_map(|edge| edge.stale.iter().chain(&edge.unreachable))
-    }
 }
 
-/// The state of a site: its sign, a word, and how many addresses serve the leaf.
-fn state(lineage: &LineageStatus, site: Option<&SiteStatus>) -> (Sign, String, String) {
-    let without_score = |sign, word: &str| (sign, word.to_owned(), String::new());
-    match (lineage.phase, &lineage.disk) {
-        (Phase::Superseded, _) => return without_score(Sign::Skipped, "superseded"),
-        (_, DiskStatus::Unreadable(_)) => return without_score(Sign::Failed, "unreadable"),
-        (Phase::Gone, _) if lineage.is_needed() => return without_score(Sign::Failed, "gone"),
-        (Phase::Gone, _) => return without_score(Sign::Skipped, "gone"),
-        _ => {}
-    }
-    let (sign, word, score) = site.map_or_else(|| without_score(Sign::Ok, "no site"), observed);
-    let waiting = if lineage.last_error.is_some() { Sign::Failed } else { Sign::Warning };
-    match lineage.phase {
+/// The state of a site: a word, and how many addresses serve the leaf.
+fn state(lineage: &LineageStatus, site: Option<&SiteStatus>) -> (String, String) {
+    let (is_deployed, word, score) = site.map_or((true, "no site".into(), String::new()), observed);
+    let instead = match (lineage.phase, &lineage.disk) {
+        (Phase::Superseded, _) => "superseded",
+        (_, DiskStatus::Unreadable(_)) => "unreadable",
+        (Phase::Gone, _) => "gone",
         // A pending deployment does not concern a site that has another lineage.
-        _ if matches!(sign, Sign::Failed | Sign::Warning | Sign::Skipped) => (sign, word, score),
-        Phase::Pending => without_score(waiting, "pending"),
-        Phase::Renewed => without_score(Sign::Warning, "renewed"),
-        Phase::New => without_score(Sign::Warning, "new"),
-        _ if lineage.last_error.is_some() => (sign.max(Sign::Warning), word, score),
-        _ => (sign, word, score),
-    }
+        _ if !is_deployed => return (word, score),
+        (Phase::Pending, _) => "pending",
+        (Phase::Renewed, _) => "renewed",
+        (Phase::New, _) => "new",
+        (Phase::Deployed, _) => return (word, score),
+    };
+    (instead.into(), String::new())
 }
 
 /// The state of a site by itself: what its edge served, or else the last outcome.
-fn observed(site: &SiteStatus) -> (Sign, String, String) {
-    let Some(EdgeStatus { outcome, served, addresses, .. }) = &site.edge else {
-        let sign = match &site.outcome {
-            Outcome::Skipped | Outcome::Superseded => Sign::Skipped,
-            outcome if outcome.is_deployed() => Sign::Ok,
-            _ => Sign::Failed,
-        };
-        return (sign, site.outcome.to_string(), String::new());
-    };
-    let sign = match outcome {
-        EdgeOutcome::Served => Sign::Ok,
-        EdgeOutcome::Stale => Sign::Failed,
-        EdgeOutcome::Unreachable => Sign::Warning,
-    };
-    let score = if *addresses > 0 { format!(" {served}/{addresses}") } else { String::new() };
-    (sign, outcome.to_string(), score)
-}
-
-/// Faults of a lineage, each with its remedy, the most important first.
-fn notes(lineage: &LineageStatus, now: OffsetDateTime) -> Vec<String> {
-    let mut notes = Vec::new();
-    if lineage.is_superseded() {
-        return notes;
-    }
-    match &lineage.disk {
-        DiskStatus::Leaf { leaf, .. } if leaf.not_after < now => {
-            let date = people::date(leaf.not_after);
-            notes.push(format!("the certificate on disk expired on {date}; renew it with the ACME client"));
+fn observed(site: &SiteStatus) -> (bool, String, String) {
+    match &site.edge {
+        None => (site.outcome.is_deployed(), site.outcome.to_string(), String::new()),
+        Some(EdgeStatus { outcome, served, addresses, .. }) => {
+            let score = if *addresses > 0 { format!(" {served}/{addresses}") } else { String::new() };
+            (*outcome == EdgeOutcome::Served, outcome.to_string(), score)
         }
-        DiskStatus::Unreadable(reason) => notes.push(reason.clone()),
-        DiskStatus::Missing if lineage.is_needed() => {
-            let cert = lineage.cert.as_deref().unwrap_or("its certificate");
-            notes.push(format!("{cert} is missing"));
-        }
-        DiskStatus::Leaf { .. } | DiskStatus::Missing => {}
     }
-    notes.extend(lineage.clock_fault(now));
-    if let Some(result) = &lineage.last_error {
-        let exit_code = || format!("exit code {}", result.exit_code);
-        let error = result.error.as_deref().map_or_else(exit_code, sanitize);
-        notes.push(error);
-    }
-    match &lineage.disk {
-        DiskStatus::Leaf { age: LeafAge::Newer, .. } if !lineage.is_begun => {
-            notes.push("no run has seen the certificate on disk; run `edgecert sync`".into());
-        }
-        DiskStatus::Leaf { age: LeafAge::Older, .. } => {
-            notes.push("the certificate on disk is older than the deployed one".into());
-        }
-        _ => {}
-    }
-    notes
 }
 
 fn on_disk(disk: &DiskStatus, now: OffsetDateTime) -> Cell {
@@ -258,33 +267,13 @@ fn on_record(site: &SiteStatus) -> Cell {
     }
 }
 
-fn time_left(leaf: &Leaf, now: OffsetDateTime) -> Cell {
-    let text = left(leaf.not_after, now);
-    match expiry_sign(leaf, now) {
-        Sign::Ok => Cell::from(text),
-        sign => Cell::coloured(text, sign.colour()),
-    }
-}
-
-/// Severity of the expiry of a leaf, by the default thresholds of `--check`.
-fn expiry_sign(leaf: &Leaf, now: OffsetDateTime) -> Sign {
-    let gauge = Thresholds::default().time_left(leaf.not_after - now, leaf);
-    match gauge.level() {
-        _ if gauge.is_expired() => Sign::Failed,
-        Level::Ok => Sign::Ok,
-        _ => Sign::Warning,
-    }
-}
-
 /// The column `SAFE FOR`: the slack, at least zero, or `expired`.
-fn safe_for(site: &SiteStatus, now: OffsetDateTime) -> Cell {
+fn safe_for(site: &SiteStatus) -> Cell {
     match site.slack {
         None => EMPTY.into(),
         Some(slack) if slack.is_positive() => people::short(slack).into(),
-        Some(_) if site.time_left(now).is_some_and(Duration::is_negative) => {
-            Cell::coloured("expired", AnsiColor::Red)
-        }
-        Some(_) => Cell::coloured(people::short(Duration::ZERO), AnsiColor::Red),
+        Some(slack) if slack.is_negative() => Cell::coloured("expired", AnsiColor::Red),
+        Some(slack) => Cell::coloured(people::short(slack), AnsiColor::Red),
     }
 }
 
@@ -294,9 +283,10 @@ fn left(until: OffsetDateTime, now: OffsetDateTime) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{NOW, deployed, edge, missing, pending, renewed, until};
-    use super::super::slack;
+    use super::super::fixture::{NOW, deployed, edge, fleet, last_sync, missing, pending, renewed, seen};
     use super::*;
+    use crate::outcome::Outcome;
+    use crate::state::{LastSync, SyncRecordFault};
     use time::Duration;
 
     fn lineages() -> [LineageStatus; 6] {
@@ -308,71 +298,83 @@ mod tests {
         fresh.is_recorded = false;
         let fine = deployed("fine", 60);
         let late = pending("late", 9, Duration::days(3));
-        let mut lineages =
-            [fine, late, renewed("renewed", Duration::hours(5)), stale, missing("gone"), fresh];
-        slack::fill(&mut lineages, NOW);
-        lineages
+        [fine, late, renewed("renewed", Duration::hours(5)), stale, missing("gone"), fresh]
+    }
+
+    /// The table of these lineages.
+    fn table(lineages: impl Into<Vec<LineageStatus>>, wide: bool, style: Style) -> String {
+        text(&fleet(lineages), wide, NOW, style)
     }
 
     #[test]
-    fn failures_come_first() {
-        expect_test::expect![[r"
+    fn severe_problems_come_first() {
+        expect_test::expect![[r#"
             SITE         STATE        EXPIRES  SAFE FOR  LINEAGE
-            x a.example  pending 3 d  9 d      9 d       late
-                the service cannot be reached
             x a.example  stale        expired  expired   stale
-                the certificate on disk expired on 18 Nov 2026; renew it with the ACME client
-            x a.example  gone         40 d     40 d      gone
-                /live/gone/fullchain.pem is missing
-            ! a.example  renewed 5 h  20 d     20 d      renewed
-                no run has seen the certificate on disk; run `edgecert sync`
-            ! -          new 9 min    -        -         new
-                no run has seen the certificate on disk; run `edgecert sync`
+                the certificate on disk expired at 2026-11-18T13:00:00Z; renew it with the ACME client
+                certificate expired 2 days ago (a.example, at 2026-11-18T13:00:00Z)
+                a.example: an edge address was last seen without this certificate
+            x a.example  pending 3 d  9 d      9 d       late
+                pending for 3 days (the service cannot be reached)
+                certificate expires in 9 days (a.example, at 2026-11-30T13:00:00Z)
+            ! a.example  gone         40 d     40 d      gone
+                certificate is missing but still needed: /live/gone/fullchain.pem
+            ~ a.example  renewed 5 h  20 d     20 d      renewed
+                pending for 5 hours (no run has seen this certificate); run `edgecert sync`
+            ~ -          new 9 min    -        -         new
+                pending for 9 minutes (no run has seen this certificate); run `edgecert sync`
             * a.example  served       60 d     60 d      fine
             5 sites: 1 served, 1 renewed, 1 gone, 1 pending, 1 stale; 1 lineage without a site
-        "]]
-        .assert_eq(&text(&lineages(), false, NOW, Style::PLAIN));
-        assert!(text(&[], false, NOW, Style::PLAIN).starts_with("no lineage is known"));
+            last sync: 60 seconds ago, exit code 0
+        "#]]
+        .assert_eq(&table(lineages(), false, Style::PLAIN));
+        assert!(table([], false, Style::PLAIN).starts_with("no lineage is known"));
     }
 
     #[test]
     fn wide_table_shows_fingerprints_and_records() {
         let [fine, late, renewed, ..] = lineages();
-        expect_test::expect![[r"
+        expect_test::expect![[r#"
             SITE         STATE        EXPIRES  SAFE FOR  LINEAGE  ON DISK                 ON RECORD        SERVED
             x a.example  pending 3 d  9 d      9 d       late     aaaalate 9 d            1042 same leaf   served
-                the service cannot be reached
-            ! a.example  renewed 5 h  20 d     20 d      renewed  bbbbbbbb 89 d, renewed  1042 other leaf  served
-                no run has seen the certificate on disk; run `edgecert sync`
+                pending for 3 days (the service cannot be reached)
+                certificate expires in 9 days (a.example, at 2026-11-30T13:00:00Z)
+            ~ a.example  renewed 5 h  20 d     20 d      renewed  bbbbbbbb 89 d, renewed  1042 other leaf  served
+                pending for 5 hours (no run has seen this certificate); run `edgecert sync`
             * a.example  served       60 d     60 d      fine     aaaafine 60 d           1042 same leaf   served
             3 sites: 1 served, 1 renewed, 1 pending
-        "]]
-        .assert_eq(&text(&[fine, late, renewed], true, NOW, Style::PLAIN));
+            last sync: 60 seconds ago, exit code 0
+        "#]]
+        .assert_eq(&table([fine, late, renewed], true, Style::PLAIN));
     }
 
     #[test]
-    fn site_without_slack_is_marked_failed() {
-        for (slack, sign, shown) in [(90, "*", "90 s"), (0, "x", "0 s"), (-90, "x", "0 s")] {
+    fn slack_is_shown() {
+        let rows = [
+            (seen("old", Duration::days(20)), "! a.example  served  60 d     20 d      x"),
+            (seen("old", Duration::days(9)), "! a.example  served  60 d     9 d       x"),
+            (seen("old", Duration::days(2)), "x a.example  served  60 d     2 d       x"),
+            (seen("old", Duration::ZERO), "x a.example  served  60 d     0 s       x"),
+            (seen("old", -Duration::DAY), "x a.example  served  60 d     expired   x"),
+        ];
+        for (seen, expected) in rows {
             let mut lineage = deployed("x", 60);
-            lineage.sites[0].slack = Some(Duration::seconds(slack));
-            let text = text(&[lineage], false, NOW, Style::PLAIN);
-            let row = text.lines().nth(1).unwrap();
-            assert_eq!(row, format!("{sign} a.example  served  60 d     {shown:<8}  x"));
+            lineage.sites[0].seen = seen;
+            assert_eq!(table([lineage], false, Style::PLAIN).lines().nth(1).unwrap(), expected);
         }
     }
 
     #[test]
     fn handshake_replaces_recorded_outcome() {
         let row = |edge| {
-            let mut lineages = [deployed("x", 60)];
-            lineages[0].sites[0].edge = Some(edge);
-            slack::fill(&mut lineages, NOW);
-            text(&lineages, false, NOW, Style::PLAIN)
+            let mut lineage = deployed("x", 60);
+            lineage.sites[0].edge = Some(edge);
+            table([lineage], false, Style::PLAIN)
         };
         assert!(row(edge(2, None)).contains("* a.example  served 2/2  60 d     60 d "));
-        assert!(row(edge(1, Some(6))).contains("x a.example  stale 1/2  6 d      6 d "));
-        assert!(row(edge(1, Some(6))).contains("\n    192.0.2.1:443 serves another\n"));
-        assert!(row(edge(1, None)).contains("! a.example  unreachable 1/2  "));
+        assert!(row(edge(1, Some(6))).contains("! a.example  stale 1/2  6 d      6 d "));
+        assert!(row(edge(1, Some(6))).contains("\n    a.example: 192.0.2.1:443 serves another\n"));
+        assert!(row(edge(1, None)).contains("~ a.example  unreachable 1/2  "));
         assert!(row(EdgeStatus::unreachable("")).contains("! a.example  unreachable  "));
     }
 
@@ -380,7 +382,7 @@ mod tests {
     fn problems_are_highlighted_on_terminals() {
         let style = Style { colour: true, width: Some(200), ..Style::PLAIN };
         let highlights = |lineage: LineageStatus| {
-            let text = text(&[lineage], false, NOW, style);
+            let text = table([lineage], false, style);
             text.lines().nth(1).unwrap().matches("\u{1b}[0m").count()
         };
         assert_eq!(highlights(deployed("x", 60)), 1, "the sign");
@@ -390,17 +392,33 @@ mod tests {
     }
 
     #[test]
-    fn expiry_is_highlighted_by_lifetime() {
-        for (days, left, sign) in [
-            (6, 2, Sign::Ok),
-            (6, 1, Sign::Warning),
-            (90, 15, Sign::Ok),
-            (90, 13, Sign::Warning),
-            (90, -1, Sign::Failed),
-        ] {
-            let not_after = NOW + Duration::days(left);
-            let leaf = Leaf { not_before: not_after - Duration::days(days), ..until(not_after) };
-            assert_eq!(expiry_sign(&leaf.clone(), NOW), sign, "{left} of {days} days");
+    fn last_line_shows_the_last_sync() {
+        let (minutes, hours) = (Duration::minutes(12), Duration::hours(5));
+        let fault = SyncRecordFault::NewerVersion { path: "/x".into(), version: 2 };
+        let rows = [
+            (LastSync { record: None, faults: vec![fault] }, "! last sync: unknown"),
+            (LastSync::default(), "~ last sync: never"),
+            (last_sync(minutes, 0, None), "last sync: 12 minutes ago, exit code 0"),
+            (last_sync(-minutes, 0, None), "last sync: 0 seconds ago, exit code 0"),
+            (last_sync(hours, 0, None), "! last sync: 5 hours ago, exit code 0"),
+            (last_sync(Duration::days(2), 0, None), "x last sync: 2 days ago, exit code 0"),
+            (
+                last_sync(minutes, 78, None),
+                "! last sync: 12 minutes ago, exit code 78: the service cannot be reached",
+            ),
+            (
+                last_sync(minutes, 75, Some(minutes)),
+                "~ last sync: 12 minutes ago, exit code 75: the service cannot be reached",
+            ),
+            (
+                last_sync(minutes, 75, Some(hours)),
+                "! last sync: 12 minutes ago, exit code 75, failing since 21 Nov 07:00 UTC (5 hours): \
+                 the service cannot be reached",
+            ),
+        ];
+        for (last_sync, expected) in rows {
+            let fleet = Fleet { last_sync, ..fleet([deployed("x", 60)]) };
+            assert_eq!(text(&fleet, false, NOW, Style::PLAIN).lines().last().unwrap(), expected);
         }
     }
 }

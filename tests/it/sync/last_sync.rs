@@ -58,7 +58,7 @@ fn each_sync_is_recorded() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let (state, lineage) = (state.path(), Lineage::issued_for(&["a.example"]));
     deploy(&service, &lineage, state).succeeds();
-    assert_eq!((last_line(state), metrics(state)), ("! last sync: never".into(), Vec::new()));
+    assert_eq!((last_line(state), metrics(state)), ("~ last sync: never".into(), Vec::new()));
     assert_eq!(last_sync(state), Value::Null);
 
     sync(&service, state).succeeds();
@@ -72,11 +72,11 @@ fn each_sync_is_recorded() {
     assert_eq!(metrics(state), [&*time, "edgecert_last_sync_exit_code 0"]);
 
     set_back(state.join("last-sync"), 30);
-    assert_eq!(last_line(state), "! last sync: TIME ago, exit code 0");
-    assert!(status(state, &[]).stdout.ends_with("! last sync: 30 hours ago, exit code 0\n"));
+    assert_eq!(last_line(state), "x last sync: TIME ago, exit code 0");
+    assert!(status(state, &[]).stdout.ends_with("x last sync: 30 hours ago, exit code 0\n"));
     lineage.renew(&["a.example"]);
     failing_sync(state, &lineage).exits_with(75);
-    assert!(last_line(state).starts_with("x last sync: TIME ago, exit code 75: "), "{}", last_line(state));
+    assert!(last_line(state).starts_with("~ last sync: TIME ago, exit code 75: "), "{}", last_line(state));
     set_back(state.join("last-sync"), 5);
     failing_sync(state, &lineage).exits_with(75);
     let line = status(state, &[]).stdout.lines().last().unwrap().to_owned();
@@ -124,7 +124,7 @@ fn oldest_shard_counts() {
     shard("0/2").succeeds();
     set_back(state.join("last-sync-0-of-2"), 7);
     shard("1/2").succeeds();
-    assert!(status(state, &[]).stdout.ends_with("! last sync: 7 hours ago, exit code 0\n"));
+    assert!(status(state, &[]).stdout.ends_with("\nlast sync: 7 hours ago, exit code 0\n"));
     shard("0/2").succeeds();
     assert_eq!(last_line(state), "last sync: TIME ago, exit code 0");
     let failures =
@@ -189,7 +189,7 @@ fn unusable_record_is_a_warning() {
         fs::write(&record, text).unwrap();
         let output = status(state, &[]);
         assert!(output.stderr.contains(warning), "{}", output.stderr);
-        assert!(output.stdout.ends_with("! last sync: unknown\n"), "{}", output.stdout);
+        assert!(output.stdout.ends_with("~ last sync: unknown\n"), "{}", output.stdout);
         assert!(metrics(state).is_empty());
     }
     let output = edgecert().env("EDGECERT_STATE_DIR", state).args(["sync"]).exits_with(78);

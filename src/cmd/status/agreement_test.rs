@@ -1,0 +1,202 @@
+//! On generated fleets, the table, the verdict, the metrics and the JSON report agree.
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+use time::Duration;
+
+use super::fixture::{NOW, deployed, edge, last_sync, seen, until};
+use super::lineage_status::{DiskStatus, Fleet, LeafAge, LineageStatus, SiteStatus};
+use super::plugin::CheckVerdict;
+use super::thresholds::Thresholds;
+use super::{metrics, table};
+use crate::cert::KeyType;
+use crate::leaf::Leaf;
+use crate::outcome::Outcome;
+use crate::report::Style;
+use crate::sightings::{EdgeMemory, NewSightings, Sighting};
+use crate::state::{DamagedFile, LastSync, RunResult, StateError, SyncRecordFault};
+
+const FLEETS: u64 = 5_000;
+
+fn chosen<T: Clone>(rng: &mut Rng, from: &[T]) -> T {
+    from[rng.usize(..from.len())].clone()
+}
+
+/// A leaf of any lifetime, expired or not.
+fn leaf(rng: &mut Rng) -> Leaf {
+    let left = Duration::hours(chosen(rng, &[-30, -1, 1, 20, 35, 70, 200, 300, 400, 2_000]));
+    let lifetime = Duration::days(chosen(rng, &[0, 6, 45, 90, 200]));
+    Leaf { not_before: NOW + left - lifetime, ..until(NOW + left) }
+}
+
+fn site(rng: &mut Rng, lineage: &str, number: usize) -> SiteStatus {
+    use Outcome::{Misbound, Queued, Served, Skipped, Stale, Superseded, Synced, Uploaded};
+    let mut site = deployed("x", 60).sites.remove(0);
+    site.domain = format!("{number}.{lineage}.example");
+    let outcomes = [
+        Served,
+        Served,
+        Synced,
+        Uploaded,
+        Stale,
+        Queued,
+        Misbound,
+        Skipped,
+        Superseded,
+        Outcome::Unknown("new".into()),
+    ];
+    site.outcome = chosen(rng, &outcomes);
+    site.leaf = rng.bool().then(|| leaf(rng).clone());
+    site.is_on_record = chosen(rng, &[None, Some(true), Some(false)]);
+    site.seen = match rng.u8(..4) {
+        0 => seen("other", Duration::hours(rng.i64(-40..400))),
+        1 => {
+            let mut memory = EdgeMemory::default();
+            let addresses = [(([192, 0, 2, 1], 443).into(), Some(Sighting::Nothing))].into();
+            memory.see(&NewSightings { addresses, is_complete: true });
+            memory
+        }
+        _ => EdgeMemory::default(),
+    };
+    if matches!(site.outcome, Misbound | Skipped | Superseded) {
+        (site.leaf, site.is_on_record) = (None, None);
+    } else if rng.u8(..3) == 0 {
+        let stale = chosen(rng, &[None, Some(-1), Some(2), Some(30)]);
+        site.edge = Some(edge(rng.usize(..2) + usize::from(stale.is_none() && rng.bool()), stale));
+    }
+    site
+}
+
+fn lineage(rng: &mut Rng, number: usize) -> LineageStatus {
+    let name = format!("l{number}");
+    let mut lineage = deployed(&name, 60);
+    (lineage.is_configured, lineage.is_recorded) = (rng.bool(), rng.u8(..5) > 0);
+    lineage.begun_at = Some(NOW - Duration::hours(rng.i64(0..60)));
+    lineage.sites = (0..rng.usize(..4)).map(|number| site(rng, &name, number)).collect();
+    lineage.disk = match rng.u8(..8) {
+        0 => DiskStatus::Missing,
+        1 => DiskStatus::Unreadable("no".into()),
+        _ => {
+            let age = chosen(rng, &[LeafAge::Same, LeafAge::Same, LeafAge::Newer, LeafAge::Older]);
+            DiskStatus::Leaf { leaf: leaf(rng), key_type: KeyType::P256, age }
+        }
+    };
+    lineage.is_begun = rng.u8(..3) == 0;
+    if lineage.is_begun || lineage.disk.is_unseen() {
+        lineage.pending_since = Some(NOW - Duration::minutes(chosen(rng, &[-600, -1, 5, 300, 500, 2_000])));
+        lineage.pending_leaf = lineage.disk.leaf().cloned();
+        let error = Some("it failed".to_owned()).filter(|_| rng.bool());
+        let result = RunResult { at: NOW, exit_code: chosen(rng, &[65, 75, 76]), error };
+        lineage.last_error = Some(result).filter(|_| lineage.is_begun && rng.bool());
+    }
+    if lineage.is_superseded() {
+        (lineage.pending_since, lineage.is_begun, lineage.pending_leaf) = (None, false, None);
+        (lineage.deployed, lineage.last_error) = (None, None);
+    }
+    lineage
+}
+
+fn fleet(rng: &mut Rng) -> Fleet {
+    let lineages = (0..rng.usize(..4)).map(|number| lineage(rng, number)).collect();
+    let age = |rng: &mut Rng| Duration::minutes(chosen(rng, &[-1, 5, 100, 200, 2_000]));
+    let last_sync = match rng.u8(..8) {
+        0 => LastSync::default(),
+        1 => {
+            let fault = SyncRecordFault::NewerVersion { path: "/x".into(), version: 9 };
+            LastSync { record: None, faults: vec![fault] }
+        }
+        2 => last_sync(age(rng), 78, Some(age(rng))),
+        3 => last_sync(age(rng), 75, Some(age(rng))),
+        _ => last_sync(age(rng), 0, None),
+    };
+    let damaged = DamagedFile {
+        lineage: "x".into(),
+        path: "/x".into(),
+        is_pending: rng.bool(),
+        written_at: Some(NOW - Duration::hours(rng.i64(0..40))),
+    };
+    let state_errors = match rng.u8(..10) {
+        0 => vec![StateError::Damaged(damaged)],
+        1 => vec![StateError::NewerVersion { path: "/x".into(), version: 9 }],
+        _ => Vec::new(),
+    };
+    Fleet::new(lineages, state_errors, last_sync, NOW)
+}
+
+/// The sign of the table for the worst of these levels.
+fn sign<'a>(levels: impl Iterator<Item = &'a Value>) -> char {
+    let rank = |level: &Value| match level.as_str().unwrap() {
+        "critical" => 2,
+        "warning" | "unknown" => 1,
+        level => panic!("{level}"),
+    };
+    [' ', '!', 'x'][levels.map(rank).max().unwrap_or(0)]
+}
+
+/// The sign of a line of the table; all signs that are not for alerts become spaces.
+fn shown(line: &str) -> char {
+    line.strip_suffix('\n').unwrap_or(line).chars().next().filter(|sign| "!x".contains(*sign)).unwrap_or(' ')
+}
+
+#[test]
+fn views_of_a_fleet_agree() {
+    for seed in 0..FLEETS {
+        let fleet = fleet(&mut Rng::with_seed(seed));
+        let verdict = CheckVerdict::new(&fleet, &Thresholds::default(), NOW);
+        let (check, lineages) = (verdict.to_json(), json!(fleet.lineages));
+        let text = table::text(&fleet, seed % 2 == 0, NOW, Style::PLAIN);
+        let context = format!("seed {seed}: {text}{lineages:#}{check:#}");
+        let [findings, values] = ["findings", "values"].map(|key| check[key].as_array().unwrap());
+
+        // The verdict.
+        let severity =
+            |level: &str| ["ok", "unknown", "warning", "critical"].iter().position(|l| *l == level);
+        let worst = findings.iter().filter_map(|finding| severity(finding["level"].as_str().unwrap())).max();
+        assert_eq!(severity(check["level"].as_str().unwrap()), worst.or(Some(0)), "{context}");
+        let code = ["ok", "warning", "critical", "unknown"][usize::from(verdict.exit_code())];
+        assert_eq!(check["level"], code, "{context}");
+        let head = format!("EDGECERT {} - ", code.to_uppercase());
+        assert!(verdict.to_text().starts_with(&head), "{context}");
+        // The metrics.
+        let metrics = metrics::format(&fleet, verdict.exit_code(), NOW);
+        assert!(metrics.contains(&format!("\nedgecert_check_level {}\n", verdict.exit_code())), "{context}");
+
+        // The table: a row for each site.
+        let rows: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.starts_with("    ") && line.contains(" l") && !line.contains("sites"))
+            .collect();
+        for lineage in lineages.as_array().unwrap() {
+            let name = lineage["name"].as_str().unwrap();
+            let of_lineage: Vec<&str> =
+                rows.iter().copied().filter(|row| row.split("  ").any(|cell| cell.trim() == name)).collect();
+            assert_eq!(of_lineage.len(), lineage["sites"].as_array().unwrap().len().max(1), "{context}");
+            let worst = of_lineage.iter().map(|row| shown(row)).max_by_key(|sign| " !x".find(*sign));
+            let of_lineage = findings.iter().filter(|finding| finding["lineage"] == name);
+            assert_eq!(worst.unwrap(), sign(of_lineage.map(|finding| &finding["level"])), "{name} {context}");
+        }
+        // Each site whose certificate is too old is marked, not only the worst of its lineage.
+        for value in values.iter().filter(|value| value["quantity"] == "time_left") {
+            let row = rows.iter().find(|row| row.contains(value["site"].as_str().unwrap())).unwrap();
+            let is_below = |limit: &str| value["seconds"].as_i64() < value[limit].as_i64();
+            if is_below("critical") {
+                assert_eq!(shown(row), 'x', "{value} {context}");
+            } else if is_below("warning") {
+                assert_ne!(shown(row), ' ', "{value} {context}");
+            }
+        }
+        // The most urgent lineage comes first.
+        if let Some(first) = findings.iter().find_map(|finding| finding["lineage"].as_str()) {
+            assert!(rows[0].split("  ").any(|cell| cell.trim() == first), "{first} {context}");
+        }
+        // The last line, for alerts that are neither about a lineage nor a state file.
+        if fleet.state_errors.is_empty() {
+            let of_host = findings.iter().filter(|finding| finding["lineage"].is_null());
+            let expected = sign(of_host.map(|finding| &finding["level"]));
+            assert_eq!(shown(text.lines().last().unwrap()), expected, "{context}");
+            let worst = text.lines().filter(|line| !line.starts_with("    ")).map(shown);
+            let worst = worst.max_by_key(|sign| " !x".find(*sign));
+            assert_eq!(worst.unwrap(), sign(findings.iter().map(|finding| &finding["level"])), "{context}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Judges the status: what is wrong, how severe that is, and what helps. The table, the verdict of `--check` and the
+//! metrics show these problems.
+
+use serde::Serialize;
+use time::OffsetDateTime;
+
+use super::gauge::Gauge;
+use super::lineage_status::{DiskStatus, EdgeOutcome, Fleet, LeafAge, LineageStatus, SiteStatus, Subject};
+use super::thresholds::Thresholds;
+use crate::error::ErrorKind;
+use crate::leaf::Leaf;
+use crate::outcome::Outcome;
+use crate::state::{RunResult, StateError, SyncRecord, SyncRecordFault};
+use crate::text::{display_as_serialized, humanize, rfc3339, sanitize};
+
+/// Severity, in ascending order. A problem that was found outranks what could not be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub(super) enum Level {
+    /// Within the thresholds: only the table shows it.
+    Ok,
+    Unknown,
+    Warning,
+    Critical,
+}
+
+display_as_serialized!(Level);
+
+/// One thing that is not as it should be.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Problem<'a> {
+    pub(super) level: Level,
+    pub(super) subject: Subject<'a>,
+    pub(super) text: String,
+    /// The cause, which follows the text if there is room.
+    pub(super) detail: String,
+    /// What helps.
+    pub(super) hint: Option<&'static str>,
+    /// Orders the problems of one level, the highest first.
+    pub(super) urgency: f64,
+}
+
+impl<'a> Problem<'a> {
+    pub(super) fn new(level: Level, subject: Subject<'a>, text: impl Into<String>) -> Self {
+        Self { level, subject, text: text.into(), detail: String::new(), hint: None, urgency: 0.0 }
+    }
+
+    pub(super) fn detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: detail.into(), ..self }
+    }
+
+    fn hint(self, hint: &'static str) -> Self {
+        Self { hint: Some(hint), ..self }
+    }
+
+    fn urgency(self, urgency: f64) -> Self {
+        Self { urgency, ..self }
+    }
+}
+
+/// Finds the problems, the most severe first. Without any lineage, those of the last `sync` are not severe, because they
+/// would hide that nothing is known.
+pub(super) fn problems<'a>(
+    fleet: &'a Fleet,
+    thresholds: &Thresholds,
+    now: OffsetDateTime,
+) -> Vec<Problem<'a>> {
+    let state_errors = fleet.state_errors.iter();
+    let mut problems: Vec<_> = state_errors.map(|error| state_problem(error, thresholds, now)).collect();
+    let mut is_late = false;
+    for lineage in fleet.lineages.iter().filter(|lineage| !lineage.is_superseded()) {
+        let pending = pending_problem(lineage, thresholds, now);
+        is_late |= pending.as_ref().is_some_and(|pending| pending.level > Level::Ok);
+        problems.extend(pending);
+        problems.extend(disk_expiry_problem(lineage, now));
+        problems.extend(expiry_problem(lineage, thresholds, now));
+        problems.extend(disk_problem(lineage));
+        problems.extend(lineage.sites.iter().flat_map(|site| site_problems(lineage, site)));
+    }
+    problems.extend(sync_problems(fleet, thresholds, is_late, now));
+    problems.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| b.urgency.total_cmp(&a.urgency)));
+    problems
+}
+
+/// The problem of a state file. A damaged one may hide a deployment that has been pending since the file was written.
+fn state_problem<'a>(error: &StateError, thresholds: &Thresholds, now: OffsetDateTime) -> Problem<'a> {
+    let written_at = error.damaged().filter(|file| file.is_pending).and_then(|file| file.written_at);
+    let level = match written_at {
+        Some(at) => Gauge::unknown_lag(now - at, thresholds).level().max(Level::Warning),
+        None if error.is_invalid() => Level::Warning,
+        // It may hide anything, so there is no level to derive.
+        None => Level::Unknown,
+    };
+    Problem::new(level, Subject::Host, error.to_string())
+}
+
+/// A deployment that is pending, or has been since a time in the future. Waiting does not finish one for which the
+/// service's responses are unintelligible.
+fn pending_problem<'a>(
+    lineage: &'a LineageStatus,
+    thresholds: &Thresholds,
+    now: OffsetDateTime,
+) -> Option<Problem<'a>> {
+    let (since, subject) = (lineage.pending_since?, Subject::Lineage(&lineage.name));
+    let Some(gauge) = Gauge::lag(lineage, thresholds, now) else {
+        let text = format!("pending since {}, which is in the future", rfc3339(since));
+        return Some(Problem::new(Level::Warning, subject, text).detail("; check the clock of this host"));
+    };
+    let is_unintelligible = |result: &RunResult| result.exit_code == ErrorKind::Protocol.exit_code();
+    let level = match &lineage.last_error {
+        Some(result) if is_unintelligible(result) => gauge.level().max(Level::Warning),
+        _ => gauge.level(),
+    };
+    let text = format!("pending for {}", humanize(gauge.value));
+    let problem = Problem::new(level, subject, text).urgency(gauge.urgency());
+    Some(match &lineage.last_error {
+        Some(RunResult { error: Some(error), .. }) => problem.detail(format!(" ({})", sanitize(error))),
+        Some(_) => problem,
+        None if lineage.disk.is_unseen() => {
+            problem.detail(" (no run has seen this certificate)").hint("run `edgecert sync`")
+        }
+        None => problem.detail(" (no run has finished)"),
+    })
+}
+
+/// A certificate that has expired before it was deployed, or on disk.
+fn disk_expiry_problem(lineage: &LineageStatus, now: OffsetDateTime) -> Option<Problem<'_>> {
+    let has_expired = |leaf: &&Leaf| leaf.not_after < now;
+    let subject = Subject::Lineage(&lineage.name);
+    let problem = if let Some(leaf) = &lineage.pending_leaf {
+        let at = rfc3339(Some(leaf).filter(has_expired)?.not_after);
+        Problem::new(Level::Critical, subject, format!("the pending certificate expired at {at}"))
+            .urgency(f64::INFINITY)
+    } else {
+        let at = rfc3339(lineage.disk.leaf().filter(has_expired)?.not_after);
+        Problem::new(Level::Ok, subject, format!("the certificate on disk expired at {at}"))
+    };
+    Some(problem.hint("renew it with the ACME client"))
+}
+
+/// The site whose leaf is nearest to its thresholds, or farthest beyond them.
+fn expiry_problem<'a>(
+    lineage: &'a LineageStatus,
+    thresholds: &Thresholds,
+    now: OffsetDateTime,
+) -> Option<Problem<'a>> {
+    let gauge = |site| Some((Gauge::time_left(lineage, site, thresholds, now)?, site));
+    // `max_by` takes the last one of equals, and the first site is expected.
+    let gauges = lineage.sites.iter().rev().filter_map(gauge);
+    let (gauge, site) = gauges.max_by(|(a, _), (b, _)| a.compare(b))?;
+    let level = Some(gauge.level()).filter(|level| *level > Level::Ok)?;
+    let (domain, left, at) = (&site.domain, humanize(gauge.value), rfc3339(now + gauge.value));
+    // The address may have been unreachable since.
+    let is_deployed = site.expiry() == Some(now + gauge.value);
+    let seen = if is_deployed { "" } else { ", as its edge was last seen" };
+    let (text, detail) = match () {
+        () if gauge.value.is_zero() => {
+            ("no valid certificate served".to_owned(), format!(" ({domain}{seen})"))
+        }
+        () if gauge.is_expired() => {
+            (format!("certificate expired {left} ago"), format!(" ({domain}, at {at}{seen})"))
+        }
+        () => (format!("certificate expires in {left}"), format!(" ({domain}, at {at}{seen})")),
+    };
+    Some(Problem::new(level, gauge.subject, text).detail(detail).urgency(gauge.urgency()))
+}
+
+/// Files that are missing although needed, cannot be read, or hold an earlier certificate.
+fn disk_problem(lineage: &LineageStatus) -> Option<Problem<'_>> {
+    let problem = |level, text: &str| Problem::new(level, Subject::Lineage(&lineage.name), text);
+    match &lineage.disk {
+        DiskStatus::Missing if lineage.is_needed() => {
+            let cert = lineage.cert.as_ref().map(|cert| format!(": {cert}"));
+            let problem = problem(Level::Warning, "certificate is missing but still needed");
+            Some(problem.detail(cert.unwrap_or_default()))
+        }
+        DiskStatus::Unreadable(reason) => {
+            Some(problem(Level::Warning, "certificate cannot be read").detail(format!(": {reason}")))
+        }
+        DiskStatus::Leaf { age: LeafAge::Older, .. } => {
+            Some(problem(Level::Ok, "the certificate on disk is older than the deployed one"))
+        }
+        DiskStatus::Leaf { .. } | DiskStatus::Missing => None,
+    }
+}
+
+/// What the last run or the handshakes found out about a site, with an entry for each address.
+fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Problem<'a>> {
+    let (mut problems, domain) = (Vec::new(), &site.domain);
+    let mut add = |level, text: String, detail: String| {
+        problems.push(Problem::new(level, Subject::Site(&lineage.name, domain), text).detail(detail));
+    };
+    // While a deployment is pending, the edges serve the previous leaf, and the lag is judged instead.
+    let is_pending = lineage.pending_since.is_some();
+    let mut stale_level = if is_pending { Level::Ok } else { Level::Warning };
+    let (stale, mut unreachable): (&[String], &[String]) =
+        site.edge.as_ref().map_or((&[], &[]), |edge| (&edge.stale, &edge.unreachable));
+    for address in stale {
+        add(stale_level, format!("{domain}: {address}"), String::new());
+        // One alert per site.
+        stale_level = Level::Ok;
+    }
+    if stale.is_empty() && site.serves_leaf == Some(false) && !is_pending {
+        let text = format!("{domain}: an edge address was last seen without this certificate");
+        add(stale_level, text, String::new());
+    }
+    if site.edge.as_ref().is_some_and(|edge| edge.outcome == EdgeOutcome::Unreachable && edge.served == 0) {
+        let reason = unreachable.first().map(|reason| format!(": {reason}")).unwrap_or_default();
+        add(Level::Unknown, format!("no edge address of {domain} could be checked"), reason);
+        unreachable = unreachable.get(1..).unwrap_or_default();
+    }
+    for address in unreachable {
+        add(Level::Ok, format!("{domain}: {address}"), String::new());
+    }
+    let is_failed = site.outcome.is_failed() || matches!(site.outcome, Outcome::Unknown(_));
+    if is_failed && site.edge.is_none() && !is_pending {
+        let reason = site.detail.as_ref().map(|reason| format!(": {reason}"));
+        add(Level::Ok, format!("{domain} is {}", site.outcome), reason.unwrap_or_default());
+    }
+    problems
+}
+
+/// Problems of the last `sync`: how it ended, and when. Nothing else notices that its timer has stopped. If a deployment
+/// `is_late`, that explains a failure.
+fn sync_problems<'a>(
+    fleet: &Fleet,
+    thresholds: &Thresholds,
+    is_late: bool,
+    now: OffsetDateTime,
+) -> Vec<Problem<'a>> {
+    let last = &fleet.last_sync;
+    let mut problems: Vec<Problem<'_>> = last.faults.iter().map(fault_problem).collect();
+    let age = Gauge::sync_age(fleet, thresholds, now);
+    let (level, urgency) = age.map_or((Level::Ok, 0.0), |age| (age.level(), age.urgency()));
+    let has_run = last.record.is_some() || fleet.edge_checked_at().is_some();
+    let text = match age {
+        Some(age) if has_run => format!("sync last ran {} ago", humanize(age.value)),
+        _ => "sync has never run".into(),
+    };
+    if level > Level::Ok || (!has_run && last.faults.is_empty()) {
+        let problem = Problem::new(level, Subject::Sync, text).urgency(urgency);
+        problems.push(problem.detail("; check its timer with `edgecert doctor`"));
+    }
+    problems.extend(last.record.as_ref().and_then(|record| failure(record, thresholds, is_late, now)));
+    if fleet.lineages.is_empty() || thresholds.ignore_sync() {
+        problems.iter_mut().for_each(|problem| problem.level = Level::Ok);
+    }
+    problems
+}
+
+fn fault_problem<'a>(fault: &SyncRecordFault) -> Problem<'a> {
+    let level = match fault {
+        SyncRecordFault::Unreadable(_) | SyncRecordFault::NewerVersion { .. } => Level::Unknown,
+        SyncRecordFault::Invalid { .. } => Level::Warning,
+    };
+    Problem::new(level, Subject::Sync, fault.to_string())
+}
+
+/// A failure of `sync`, severe unless it is temporary and has not lasted for too long.
+fn failure<'a>(
+    record: &SyncRecord,
+    thresholds: &Thresholds,
+    is_explained: bool,
+    now: OffsetDateTime,
+) -> Option<Problem<'a>> {
+    let code = Some(record.exit_code).filter(|code| *code != 0)?;
+    let since = record.failing_since.unwrap_or(record.ended_at);
+    let failing = Gauge::since(since, thresholds.sync_age(), now);
+    let is_temporary = code == ErrorKind::Temporary.exit_code();
+    let lasting =
+        if is_temporary { format!(" for {}, last", humanize(failing.value)) } else { String::new() };
+    let is_severe = !is_temporary || failing.level() > Level::Ok;
+    let level = if is_severe && !is_explained { Level::Warning } else { Level::Ok };
+    let message = record.message.as_deref().map(|message| format!(": {message}"));
+    let text = format!("sync failed{lasting} with exit code {code}");
+    Some(Problem::new(level, Subject::Sync, text).detail(message.unwrap_or_default()))
+}
+
+/// Describes a failure that the check would report with its default thresholds.
+pub(in crate::cmd) fn sync_failure(record: &SyncRecord, now: OffsetDateTime) -> Option<String> {
+    let problem = failure(record, &Thresholds::default(), false, now)?;
+    (problem.level > Level::Ok).then(|| problem.text + &problem.detail)
+}
+
+#[cfg(test)]
+mod tests;
