@@ -189,7 +189,7 @@ impl Cli {
         if is_named {
             let common = Common::from_arg_matches_mut(&mut matches)?;
             let named = Command::from_arg_matches_mut(&mut matches)?;
-            return Self { common, deploy: DeployArgs::default(), command: Some(named) }.consistent(command);
+            return Ok(Self { common, deploy: DeployArgs::default(), command: Some(named) });
         }
         if let Some((name, _)) = matches.subcommand()
             && let Some(flag) = misplaced_flag(&matches)
@@ -197,7 +197,7 @@ impl Cli {
             let message = format!("--{flag} must follow `{name}`");
             return Err(command.error(clap::error::ErrorKind::ArgumentConflict, message));
         }
-        Self::from_arg_matches_mut(&mut matches)?.consistent(command)
+        Self::from_arg_matches_mut(&mut matches)
     }
 
     /// The definition of the command line if its first word is this command: no flag of `deploy` and no other command
@@ -206,17 +206,6 @@ impl Cli {
         let commands = Command::augment_subcommands(clap::Command::new(NAME));
         let command = commands.find_subcommand(name)?.clone();
         Some(Common::augment_args(clap::Command::new(NAME)).subcommand(command))
-    }
-
-    /// Rejects flags that contradict each other.
-    fn consistent(self, command: &mut clap::Command) -> Result<Self, clap::Error> {
-        if let Some(Command::Status(args)) = &self.command
-            && let Some(message) = args.monitoring.contradiction()
-            && let Some(status) = command.find_subcommand_mut("status")
-        {
-            return Err(status.error(clap::error::ErrorKind::ArgumentConflict, message));
-        }
-        Ok(self)
     }
 
     /// Name, version and commit, as `--version` prints them.

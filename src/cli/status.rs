@@ -5,10 +5,9 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use time::Duration;
 
 use super::settings::{Local, SettingArgs, SettingParser};
-use super::threshold::{LAG, SYNC_AGE, SyncThreshold, Threshold};
+use super::threshold::{SyncThreshold, Threshold};
 
 /// Show the state of each site and its lineage
 #[derive(Args, Clone, Debug, Default)]
@@ -96,14 +95,6 @@ pub(crate) struct MonitoringArgs {
     /// Report OK instead of unknown if there is no lineage
     #[arg(long, requires = "check")]
     pub(crate) allow_empty: bool,
-
-    /// Earlier name of --warning.
-    #[arg(long, value_name = "DAYS", requires = "check", conflicts_with = "warning", hide = true)]
-    pub(crate) warn_days: Option<u32>,
-
-    /// Earlier form of --lag-critical, in seconds.
-    #[arg(long, value_name = "SECS", requires = "check", conflicts_with = "lag_critical", hide = true)]
-    pub(crate) max_lag: Option<u64>,
 }
 
 impl StatusArgs {
@@ -127,55 +118,4 @@ impl MonitoringArgs {
             is_long("check") || flags.get_arguments().any(is_word)
         })
     }
-
-    /// The value of `--warning`, or of its earlier name.
-    pub(crate) fn time_left_warning(&self) -> Option<Threshold> {
-        let days = || self.warn_days.map(|days| Threshold::Fixed(Duration::days(days.into())));
-        self.warning.or_else(days)
-    }
-
-    /// The value of `--lag-critical`, or of its earlier form.
-    pub(crate) fn lag_critical(&self) -> Option<Threshold> {
-        self.lag_critical.or(self.max_lag())
-    }
-
-    /// The value of `--lag-warning`. With `--max-lag`, that is also the warning, so that none comes earlier.
-    pub(crate) fn lag_warning(&self) -> Option<Threshold> {
-        self.lag_warning.or(self.max_lag())
-    }
-
-    fn max_lag(&self) -> Option<Threshold> {
-        let seconds = i64::try_from(self.max_lag?).unwrap_or(i64::MAX);
-        Some(Threshold::Fixed(Duration::seconds(seconds)))
-    }
-
-    /// Describes two thresholds that contradict each other because the warning would come after the critical alert.
-    pub(super) fn contradiction(&self) -> Option<String> {
-        if let (Some(warning), Some(critical)) = (self.time_left_warning(), self.critical)
-            && warning.is_below(critical) == Some(true)
-        {
-            return Some(format!(
-                "--warning {warning} is less than --critical {critical}; the warning would come after the critical alert"
-            ));
-        }
-        let sync_age = |threshold| match threshold {
-            SyncThreshold::Off => None,
-            SyncThreshold::After(duration) => Some(Threshold::Fixed(duration)),
-        };
-        let lag_critical = self.lag_critical().map_or(LAG[1].both().to_vec(), |critical| vec![critical]);
-        let sync_critical = sync_age(self.sync_critical.unwrap_or(SyncThreshold::After(SYNC_AGE[1])));
-        late_warning("lag", self.lag_warning(), &lag_critical)
-            .or_else(|| late_warning("sync", self.sync_warning.and_then(sync_age), sync_critical.as_slice()))
-    }
-}
-
-/// Describes a warning threshold that is above any of the critical ones.
-fn late_warning(what: &str, warning: Option<Threshold>, critical: &[Threshold]) -> Option<String> {
-    let warning = warning?;
-    let critical = critical.iter().find(|critical| critical.is_below(warning) == Some(true))?;
-    let days = warning.whole_days().map(|days| format!("write {days}h if you mean hours, or "));
-    Some(format!(
-        "--{what}-warning {warning} is more than --{what}-critical {critical}; {}raise --{what}-critical too",
-        days.unwrap_or_default()
-    ))
 }

@@ -45,11 +45,6 @@ impl DefaultThreshold {
     pub(crate) fn of(self, lifetime: Option<Duration>) -> Duration {
         lifetime.map_or(self.fixed, |lifetime| self.fixed.min(lifetime / i32::from(self.parts)))
     }
-
-    /// The two thresholds of which the lower one applies.
-    pub(super) fn both(self) -> [Threshold; 2] {
-        [Threshold::Fixed(self.fixed), Threshold::Share(1.0 / f64::from(self.parts))]
-    }
 }
 
 /// Units and their seconds, the largest first.
@@ -57,7 +52,7 @@ const UNITS: [(&str, i64); 5] = [("w", 7 * 86_400), ("d", 86_400), ("h", 3_600),
 const DAY: i64 = 86_400;
 /// Higher values are mistakes: nothing lasts that long.
 const MAX_DAYS: f64 = 36_500.0;
-/// Higher values without a unit were meant as seconds, which `--max-lag` takes.
+/// Higher values without a unit were meant as seconds.
 const MAX_BARE_DAYS: f64 = 400.0;
 
 impl Threshold {
@@ -66,25 +61,6 @@ impl Threshold {
         match self {
             Self::Fixed(duration) => Some(duration),
             Self::Share(share) => lifetime.map(|lifetime| lifetime * share),
-        }
-    }
-
-    /// Whether it is less than another one; `None` if that depends on the certificate.
-    pub(super) fn is_below(self, other: Self) -> Option<bool> {
-        match (self, other) {
-            (Self::Fixed(own), Self::Fixed(other)) => Some(own < other),
-            (Self::Share(own), Self::Share(other)) => Some(own < other),
-            _ => None,
-        }
-    }
-
-    /// The number of days, if the limit is fixed and a whole number of days.
-    pub(super) fn whole_days(self) -> Option<i64> {
-        match self {
-            Self::Fixed(duration) => {
-                Some(duration.whole_days()).filter(|days| *days > 0 && duration == Duration::days(*days))
-            }
-            Self::Share(_) => None,
         }
     }
 

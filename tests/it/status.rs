@@ -225,14 +225,14 @@ fn check_prints_one_line() {
         assert_eq!(json["lineages"][0]["name"], name(state.path()));
     };
     check(&[], 0, "EDGECERT OK - 1 lineage, nothing pending, ");
-    check(&["--warn-days", "10000"], 1, "EDGECERT WARNING - NAME: certificate expires in ");
+    check(&["-w", "10000"], 1, "EDGECERT WARNING - NAME: certificate expires in ");
 
     lineage.renew(&["a.example"]);
     deploy(&service, &lineage, state.path()).fails_temporarily(&service);
     check(&[], 0, "EDGECERT OK - 1 lineage, 1 pending within the limit, ");
     edit_state(state.path(), |recorded| recorded["pending_since"] = json!("2026-01-01T00:00:00Z"));
     check(&[], 2, "EDGECERT CRITICAL - NAME: pending for ");
-    check(&["--max-lag", "1000000000"], 0, "EDGECERT OK - ");
+    check(&["--lag-warning", "10000d", "--lag-critical", "10000d"], 0, "EDGECERT OK - ");
     edit_state(state.path(), |recorded| {
         recorded["deployed_before"]["not_after"] = json!("2026-01-01T00:00:00Z");
     });

@@ -17,8 +17,8 @@ pub(super) struct Thresholds {
 impl Thresholds {
     pub(super) fn new(args: &MonitoringArgs) -> Self {
         Self {
-            time_left: [args.time_left_warning(), args.critical],
-            lag: [args.lag_warning(), args.lag_critical()],
+            time_left: [args.warning, args.critical],
+            lag: [args.lag_warning, args.lag_critical],
             sync_age: [args.sync_warning, args.sync_critical],
         }
     }
