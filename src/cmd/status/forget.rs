@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::clock::Deadline;
 use crate::error::{CommandError, Diagnostic, ErrorKind};
-use crate::hint::Hint;
 use crate::inventory::{Inventory, Member};
 use crate::report::CommandReport;
 use crate::settings::Configuration;
@@ -14,37 +13,6 @@ use crate::text;
 
 /// How long to wait for another run on the lineage.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The reason why a lineage was not forgotten.
-#[derive(Debug, thiserror::Error)]
-enum ForgetError {
-    #[error("there is no state file of a lineage {}; nothing was forgotten", text::path(wanted))]
-    Unknown { wanted: PathBuf, known: Vec<String> },
-    #[error("{} holds {}; nothing was forgotten", text::path(wanted), text::list(names))]
-    Ambiguous { wanted: PathBuf, names: Vec<String> },
-    #[error("{0}; nothing was forgotten")]
-    Write(#[from] WriteError),
-}
-
-impl Diagnostic for ForgetError {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Unknown { .. } | Self::Ambiguous { .. } => ErrorKind::NoInput,
-            Self::Write(_) => ErrorKind::Config,
-        }
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        Some(match self {
-            Self::Unknown { known, .. } if known.is_empty() => {
-                "the state directory is empty; check --state-dir and EDGECERT_STATE_DIR".into()
-            }
-            Self::Unknown { known, .. } => format!("known lineages: {}", text::list(known)).into(),
-            Self::Ambiguous { .. } => "pass the name of one lineage".into(),
-            Self::Write(error) => return error.hint(),
-        })
-    }
-}
 
 /// A lineage with a valid state file.
 struct Recorded {
@@ -56,12 +24,6 @@ struct Recorded {
     is_configured: bool,
 }
 
-impl Recorded {
-    fn name_with_target(&self) -> String {
-        self.target.as_ref().map_or(self.name.clone(), |target| format!("{} (for {target})", self.name))
-    }
-}
-
 /// Forgets the lineage with this name, directory or certificate.
 pub(super) fn run(
     wanted: &Path,
@@ -69,26 +31,29 @@ pub(super) fn run(
     configuration: &Configuration,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let Some(store) = store else {
-        return Err(ForgetError::Unknown { wanted: wanted.into(), known: Vec::new() }.into());
-    };
+    let Some(store) = store else { return Err(unknown(wanted, &[])) };
     // This may quarantine a file, which can then be forgotten, too.
     let recorded = recorded(store, configuration, report)?;
     let (mut names, damaged) = store.list()?;
     names.extend(damaged.into_iter().map(|file| file.lineage));
     names.sort();
     let name = find(wanted, &names, &recorded)?;
-    let lock = match store.lock(&name, Deadline::after(LOCK_TIMEOUT)) {
+    let refused = |error: WriteError| {
+        let message = format!("{error}; nothing was forgotten");
+        let refusal = CommandError::new(ErrorKind::Config, message);
+        error.hint().into_iter().fold(refusal, CommandError::hint)
+    };
+    let lock = match store.lock(name, Deadline::after(LOCK_TIMEOUT)) {
         Ok(lock) => lock,
         Err(LockError::Timeout(error)) => return Err(error.into()),
-        Err(LockError::Write(error)) => return Err(ForgetError::from(error).into()),
+        Err(LockError::Write(error)) => return Err(refused(error)),
     };
-    store.forget(&name).map_err(ForgetError::from)?;
+    store.forget(name).map_err(refused)?;
     drop(lock);
-    if recorded.iter().any(|recorded| recorded.name == name && recorded.is_configured) {
-        let warning =
+    if recorded.iter().any(|recorded| recorded.name == *name && recorded.is_configured) {
+        let again =
             format!("a [[lineage]] in the configuration names {name}; the next sync deploys it again");
-        report.warnings.push(warning);
+        report.warnings.push(again);
     }
     report.body.text = format!("forgot {name}\n");
     report.body.set("forgotten", name);
@@ -118,23 +83,41 @@ fn recorded(
 }
 
 /// Finds the name of the lineage.
-fn find(wanted: &Path, names: &[String], recorded: &[Recorded]) -> Result<String, ForgetError> {
+fn find<'a>(
+    wanted: &Path,
+    names: &'a [String],
+    recorded: &'a [Recorded],
+) -> Result<&'a String, CommandError> {
     if let Some(name) = names.iter().find(|name| wanted.to_str() == Some(name)) {
-        return Ok(name.clone());
+        return Ok(name);
     }
-    let forms = [std::path::absolute(wanted).ok(), wanted.canonicalize().ok()];
-    let is_wanted = |path: &PathBuf| {
-        let is_same = |form: &PathBuf| form == path || path.canonicalize().is_ok_and(|path| path == *form);
-        forms.iter().flatten().any(is_same)
-    };
+    let forms: Vec<PathBuf> =
+        [std::path::absolute(wanted), wanted.canonicalize()].into_iter().flatten().collect();
+    let is_wanted =
+        |path: &PathBuf| forms.contains(path) || path.canonicalize().is_ok_and(|path| forms.contains(&path));
     let found = recorded.iter().filter(|recorded| recorded.paths.iter().any(is_wanted));
-    let found: Vec<&Recorded> = found.collect();
-    match found.as_slice() {
-        [] => Err(ForgetError::Unknown { wanted: wanted.into(), known: names.to_vec() }),
-        [recorded] => Ok(recorded.name.clone()),
-        _ => {
-            let names = found.into_iter().map(Recorded::name_with_target).collect();
-            Err(ForgetError::Ambiguous { wanted: wanted.into(), names })
+    match found.collect::<Vec<_>>().as_slice() {
+        [] => Err(unknown(wanted, names)),
+        [recorded] => Ok(&recorded.name),
+        several => {
+            let name = |recorded: &&Recorded| match &recorded.target {
+                Some(target) => format!("{} (for {target})", recorded.name),
+                None => recorded.name.clone(),
+            };
+            let names: Vec<String> = several.iter().map(name).collect();
+            let (wanted, names) = (text::path(wanted), text::list(&names));
+            let message = format!("{wanted} holds {names}; nothing was forgotten");
+            Err(CommandError::new(ErrorKind::NoInput, message).hint("pass the name of one lineage"))
         }
     }
+}
+
+fn unknown(wanted: &Path, known: &[String]) -> CommandError {
+    let hint = match known {
+        [] => "the state directory is empty; check --state-dir and EDGECERT_STATE_DIR".to_owned(),
+        known => format!("known lineages: {}", text::list(known)),
+    };
+    let wanted = text::path(wanted);
+    let message = format!("there is no state file of a lineage {wanted}; nothing was forgotten");
+    CommandError::new(ErrorKind::NoInput, message).hint(hint)
 }

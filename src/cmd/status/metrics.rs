@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use time::{Duration, OffsetDateTime};
 
 use super::lineage_status::{Fleet, LineageStatus, SiteStatus, lifetime};
-use crate::error::{Diagnostic, ErrorKind, write_hint};
+use crate::error::{CommandError, ErrorKind, write_hint};
 use crate::file::{self, StagedFile};
-use crate::hint::Hint;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::text;
@@ -81,25 +80,6 @@ fn leaf(lineage: &LineageStatus, site: Option<&SiteStatus>) -> Option<Leaf> {
     site.map_or_else(deployed, |site| site.served_leaf().cloned())
 }
 
-/// The metrics file cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write the metrics file {}: {reason}", text::path(path))]
-pub(super) struct MetricsError {
-    path: PathBuf,
-    reason: String,
-    kind: io::ErrorKind,
-}
-
-impl Diagnostic for MetricsError {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Config
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        Some(write_hint(self.kind, "name another file").into())
-    }
-}
-
 /// Formats the file, with the exit code of the check as the level.
 pub(super) fn format(fleet: &Fleet, check_level: u8, now: OffsetDateTime) -> String {
     // A second series with the same labels would make the collector reject the whole file.
@@ -155,15 +135,18 @@ fn escape(value: &str) -> String {
 }
 
 /// Replaces the file atomically, so that the collector never reads a part of it.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), MetricsError> {
-    let failed = |reason: String, kind| MetricsError { path: path.to_owned(), reason, kind };
+pub(super) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+    let failed = |reason: &str, kind| {
+        let message = format!("cannot write the metrics file {}: {reason}", text::path(path));
+        CommandError::new(ErrorKind::Config, message).hint(write_hint(kind, "name another file"))
+    };
     // Renaming would replace a device, or a link such as `/dev/stdout`, by a file.
     if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(failed("not a regular file".into(), io::ErrorKind::AlreadyExists));
+        return Err(failed("not a regular file", io::ErrorKind::AlreadyExists));
     }
     let temporary =
-        temporary_path(path).ok_or_else(|| failed("not a file name".into(), io::ErrorKind::IsADirectory))?;
-    replace(path, temporary, text).map_err(|error| failed(file::reason(&error), error.kind()))
+        temporary_path(path).ok_or_else(|| failed("not a file name", io::ErrorKind::IsADirectory))?;
+    replace(path, temporary, text).map_err(|error| failed(&file::reason(&error), error.kind()))
 }
 
 /// Appends an extension that the collector does not read.

@@ -18,7 +18,7 @@ mod thresholds;
 mod verify;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use self::lineage_status::{Fleet, LineageStatus};
 use self::plugin::CheckVerdict;
@@ -27,37 +27,13 @@ use self::thresholds::Thresholds;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::context::Context;
-use crate::error::{CommandError, Diagnostic, ErrorKind, state_dir_hint};
+use crate::error::{CommandError, ErrorKind, state_dir_hint};
 use crate::file;
-use crate::hint::Hint;
 use crate::inventory::Inventory;
 use crate::report::{AnyReport, CommandReport};
 use crate::settings::Layers;
 use crate::state::Store;
 use crate::text;
-
-/// The state directory cannot be used.
-#[derive(Debug, thiserror::Error)]
-enum StatusError {
-    #[error("no state directory is set, and there is no home directory")]
-    NoStateDirectory,
-    #[error("cannot read the state directory {}: {reason}", text::path(path))]
-    UnreadableStateDirectory { path: PathBuf, reason: String, kind: io::ErrorKind },
-}
-
-impl Diagnostic for StatusError {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::NoInput
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        let hint = match self {
-            Self::NoStateDirectory => "name it with --state-dir, or set HOME",
-            Self::UnreadableStateDirectory { kind, .. } => state_dir_hint(*kind),
-        };
-        Some(hint.into())
-    }
-}
 
 /// Runs the command. With `--check`, errors become part of the verdict.
 pub(crate) fn run(
@@ -116,7 +92,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     let written = args.metrics.as_deref().map_or(Ok(()), |path| metrics::write(path, &metrics()));
     if args.check {
         if let Err(error) = written {
-            verdict.fail(&error.to_string(), "");
+            verdict.fail(error.message(), "");
         }
         add_verdict(&verdict, report);
         return Ok(());
@@ -128,7 +104,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     for error in &fleet.state_errors {
         report.fail(error);
     }
-    Ok(written?)
+    written
 }
 
 fn add_verdict(verdict: &CheckVerdict<'_>, report: &mut CommandReport) {
@@ -139,16 +115,20 @@ fn add_verdict(verdict: &CheckVerdict<'_>, report: &mut CommandReport) {
 }
 
 /// Opens the state directory; `None` if there is none and it is not `required`.
-fn open_store(layers: &Layers<'_>, required: bool) -> Result<Option<Store>, StatusError> {
+fn open_store(layers: &Layers<'_>, required: bool) -> Result<Option<Store>, CommandError> {
     let Some(directory) = layers.state_dir() else {
-        return if required { Err(StatusError::NoStateDirectory) } else { Ok(None) };
+        let message = "no state directory is set, and there is no home directory";
+        let hint = "name it with --state-dir, or set HOME";
+        let error = || Err(CommandError::new(ErrorKind::NoInput, message).hint(hint));
+        return if required { error() } else { Ok(None) };
     };
     match std::fs::read_dir(&directory) {
         Ok(_) => Ok(Some(Store::at(&directory))),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !required => Ok(None),
         Err(error) => {
-            let (reason, kind) = (file::reason(&error), error.kind());
-            Err(StatusError::UnreadableStateDirectory { path: directory, reason, kind })
+            let (directory, reason) = (text::path(&directory), file::reason(&error));
+            let message = format!("cannot read the state directory {directory}: {reason}");
+            Err(CommandError::new(ErrorKind::NoInput, message).hint(state_dir_hint(error.kind())))
         }
     }
 }

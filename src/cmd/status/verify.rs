@@ -8,7 +8,6 @@ use futures_util::{StreamExt as _, stream};
 use time::OffsetDateTime;
 
 use super::lineage_status::{DiskStatus, EdgeOutcome, EdgeStatus, LineageStatus, SiteStatus};
-use crate::cert::KeyType;
 use crate::clock::{self, Deadline};
 use crate::error::CommandError;
 use crate::leaf::Leaf;
@@ -22,57 +21,42 @@ const MAX_CONCURRENT: usize = 32;
 /// Time limit for one site.
 const SITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One site and the leaf that its edge should serve.
-struct HandshakeTarget<'a> {
-    leaf: &'a Leaf,
-    key_type: Option<&'a KeyType>,
-    /// Edges to connect to instead of the site's own.
-    edges: &'a [String],
-    site: &'a mut SiteStatus,
-}
-
-/// Fills in the edge status of all sites. `edges_of` returns the edges to connect to instead of those of the sites.
+/// Fills in the edge status of the sites that should serve the leaf of their lineage: the one on disk, or else the one
+/// deployed last. `edges_of` returns the edges to connect to instead of those of the sites.
 pub(super) fn verify(
     lineages: &mut [LineageStatus],
     edges_of: impl Fn(&LineageStatus) -> Vec<String>,
 ) -> Result<(), CommandError> {
     let edges: Vec<Vec<String>> = lineages.iter().map(edges_of).collect();
-    let targets = lineages.iter_mut().zip(&edges).flat_map(|(lineage, edges)| targets(lineage, edges));
-    let targets: Vec<HandshakeTarget<'_>> = targets.collect();
     let handshakes = Arc::new(Handshakes::new(MAX_HANDSHAKES).context("cannot set up TLS")?);
-    let checks = stream::iter(targets.into_iter().map(|target| target.verify(&handshakes)));
-    Runtime::new()?.block_on(checks.buffer_unordered(MAX_CONCURRENT).for_each(std::future::ready));
+    let mut checks = Vec::new();
+    for (LineageStatus { disk, deployed, sites, .. }, edges) in lineages.iter_mut().zip(&edges) {
+        let (leaf, key_type) = match disk {
+            DiskStatus::Leaf { leaf, key_type, .. } => (&*leaf, Some(&*key_type)),
+            DiskStatus::Missing | DiskStatus::Unreadable(_) => match deployed {
+                Some(leaf) => (&*leaf, None),
+                None => continue,
+            },
+        };
+        let is_ours = |site: &&mut SiteStatus| {
+            !matches!(site.outcome, Outcome::Skipped | Outcome::Misbound | Outcome::Superseded)
+        };
+        for site in sites.iter_mut().filter(is_ours) {
+            let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges, &handshakes);
+            checks.push(check(edge, leaf, site));
+        }
+    }
+    let checks = stream::iter(checks).buffer_unordered(MAX_CONCURRENT);
+    Runtime::new()?.block_on(checks.for_each(std::future::ready));
     Ok(())
 }
 
-/// The sites of a lineage that should serve its leaf: the one on disk, or else the one deployed last.
-fn targets<'a>(lineage: &'a mut LineageStatus, edges: &'a [String]) -> Vec<HandshakeTarget<'a>> {
-    let LineageStatus { disk, deployed, sites, .. } = lineage;
-    let (leaf, key_type) = match disk {
-        DiskStatus::Leaf { leaf, key_type, .. } => (leaf, Some(&*key_type)),
-        DiskStatus::Missing | DiskStatus::Unreadable(_) => match deployed {
-            Some(leaf) => (leaf, None),
-            None => return Vec::new(),
-        },
-    };
-    let leaf = &*leaf;
-    let is_ours = |site: &&mut SiteStatus| {
-        !matches!(site.outcome, Outcome::Skipped | Outcome::Misbound | Outcome::Superseded)
-    };
-    sites.iter_mut().filter(is_ours).map(|site| HandshakeTarget { leaf, key_type, edges, site }).collect()
-}
-
-impl HandshakeTarget<'_> {
-    async fn verify(self, handshakes: &Arc<Handshakes>) {
-        let Self { leaf, key_type, edges, site } = self;
-        let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges, handshakes);
-        let expected = leaf.clone();
-        let status = observe(&edge, &expected, site).await;
-        if status.outcome == EdgeOutcome::Served {
-            site.leaf = Some(expected);
-        }
-        site.edge = Some(status);
+async fn check(edge: Edge<'_>, leaf: &Leaf, site: &mut SiteStatus) {
+    let status = observe(&edge, &leaf.clone(), site).await;
+    if status.outcome == EdgeOutcome::Served {
+        site.leaf = Some(leaf.clone());
     }
+    site.edge = Some(status);
 }
 
 async fn observe(edge: &Edge<'_>, expected: &Leaf, site: &mut SiteStatus) -> EdgeStatus {
