@@ -8,13 +8,12 @@ use time::OffsetDateTime;
 
 use super::lineage_status::{DiskStatus, LeafAge, LineageStatus, Phase, SiteStatus};
 use crate::bundle::{self, Files};
-use crate::cert::Certificate;
 use crate::inventory::{Inventory, Member};
 use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan;
-use crate::source;
+use crate::source::SourceError;
 use crate::state::{Deployments, LineageState, SiteState, StateError};
 use crate::text;
 
@@ -23,60 +22,51 @@ pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Line
     let (mut lineages, mut errors) = (Vec::with_capacity(inventory.len()), Vec::new());
     let (mut deployments, mut ranks) = (Deployments::default(), Vec::with_capacity(inventory.len()));
     let visitor = |member: Member<'_>| {
-        if let Some(state) = &member.state {
+        ranks.push(member.state.as_ref().and_then(|state| {
             deployments.add(&member.name, state);
-        }
-        ranks.push(member.state.as_ref().and_then(RankedLeaf::of));
+            Some((state.service.clone()?, state.leaf.clone()?))
+        }));
         lineages.push(LineageStatus::new(member, now));
     };
     inventory.visit(visitor, |error| errors.push(error));
     for (lineage, rank) in lineages.iter_mut().zip(&ranks) {
-        if let Some(rank) = rank {
-            lineage.mark_superseded(rank, &deployments, now);
+        if let Some((service, rank)) = rank {
+            lineage.mark_superseded(service, rank, &deployments, now);
         }
     }
     lineages.sort_by(|a: &LineageStatus, b| a.name.cmp(&b.name));
     (lineages, errors)
 }
 
-/// The leaf of a lineage, to compare it with those of other lineages.
-struct RankedLeaf {
-    service: String,
-    leaf: Leaf,
-}
-
-impl RankedLeaf {
-    fn of(state: &LineageState) -> Option<Self> {
-        Some(Self { service: state.service.clone()?, leaf: state.leaf.clone()? })
-    }
-}
-
 impl LineageStatus {
     fn new(member: Member<'_>, now: OffsetDateTime) -> Self {
         let Member { name, source, entry, state, .. } = member;
         let state = state.as_ref();
-        let (client, cert, (disk, modified)) = match &source {
-            Ok(source) => {
-                let cert = text::path(&source.files.cert);
-                (Some(source.client), Some(cert), DiskStatus::read(&source.files, state))
+        let disk = match &source {
+            Ok(source) => DiskStatus::read(&source.files, state),
+            // An entry of the configuration leads to no lineage.
+            Err(SourceError::NotALineage { directory, .. })
+                if matches!(directory.try_exists(), Ok(false)) =>
+            {
+                DiskStatus::Missing
             }
-            Err(error) => (None, None, (DiskStatus::without_source(error), None)),
+            Err(error) => DiskStatus::Unreadable(error.to_string()),
         };
+        let source = source.ok();
         let begun = state.and_then(|state| state.pending_since);
-        let unseen = || match &disk {
+        let unseen = || {
+            let leaf = disk.leaf().filter(|_| disk.is_unseen())?;
             // A copy may keep the time of a file, or have none.
-            DiskStatus::Leaf { leaf, age: LeafAge::Newer, .. } => {
-                Some(modified.unwrap_or(now).max(leaf.not_before))
-            }
-            _ => None,
+            let modified = source.as_ref().and_then(|source| modified(&source.files.cert));
+            Some(modified.unwrap_or(now).max(leaf.not_before))
         };
         let pending_since = begun.or_else(unseen);
         let is_recorded = matches!(disk, DiskStatus::Leaf { age: LeafAge::Same, .. } | DiskStatus::Missing);
         let recorded_edge = state.and_then(|state| state.given(is_recorded).0.settings.edge_address);
         Self {
             name,
-            client,
-            cert,
+            client: source.as_ref().map(|source| source.client),
+            cert: source.as_ref().map(|source| text::path(&source.files.cert)),
             is_configured: entry.is_some(),
             is_recorded: state.is_some(),
             phase: Phase::New,
@@ -94,20 +84,24 @@ impl LineageStatus {
             disk,
         }
     }
-}
 
-impl LineageStatus {
     /// Marks the sites whose certificate another lineage provides, as `sync` will. If no run has seen the leaf on disk,
     /// it may have been issued later, so nothing is marked.
-    fn mark_superseded(&mut self, leaf: &RankedLeaf, deployments: &Deployments, now: OffsetDateTime) {
+    fn mark_superseded(
+        &mut self,
+        service: &str,
+        rank: &Leaf,
+        deployments: &Deployments,
+        now: OffsetDateTime,
+    ) {
         if self.disk.is_unseen() {
             return;
         }
         for site in &mut self.sites {
             let Ok(domain) = site.domain.parse::<Domain>() else { continue };
-            let later =
-                deployments.superseding(&leaf.service, (&domain, site.cert_id), &self.name, &leaf.leaf, now);
-            if let Some(later) = later {
+            if let Some(later) =
+                deployments.superseding(service, (&domain, site.cert_id), &self.name, rank, now)
+            {
                 site.outcome = Outcome::Superseded;
                 site.detail = Some(plan::superseded_reason(&later.lineage, later.leaf.not_before));
                 (site.is_on_record, site.leaf) = (None, None);
@@ -121,45 +115,24 @@ impl LineageStatus {
 }
 
 impl DiskStatus {
-    /// Reads the files of a lineage; also returns when the certificate was modified.
-    fn read(files: &Files, state: Option<&LineageState>) -> (Self, Option<OffsetDateTime>) {
-        let bundle = match bundle::load_chain(files) {
-            Ok(bundle) => bundle,
-            Err(error) if error.is_missing() => return (Self::Missing, None),
-            Err(error) => return (Self::Unreadable(error.to_string()), None),
-        };
-        match bundle.chain {
-            Ok(chain) => {
-                let recorded = state.and_then(|state| state.leaf.as_ref());
-                (Self::new(&chain.leaf, recorded), modified(&files.cert))
-            }
-            Err(defects) => {
+    /// Reads the files of a lineage.
+    fn read(files: &Files, state: Option<&LineageState>) -> Self {
+        match bundle::load_chain(files).map(|bundle| bundle.chain) {
+            Err(error) if error.is_missing() => Self::Missing,
+            Err(error) => Self::Unreadable(error.to_string()),
+            Ok(Err(defects)) => {
                 let found: Vec<&str> = defects.iter().map(|defect| defect.found.as_str()).collect();
-                let path = text::path(&files.cert);
-                (Self::Unreadable(format!("{path} holds {}", text::list(&found))), None)
+                Self::Unreadable(format!("{} holds {}", text::path(&files.cert), text::list(&found)))
             }
-        }
-    }
-
-    fn new(leaf: &Certificate, recorded: Option<&Leaf>) -> Self {
-        let (leaf, key_type) = (leaf.to_leaf(), leaf.public_key.key_type());
-        let age = match recorded {
-            Some(recorded) if recorded.fingerprint == leaf.fingerprint => LeafAge::Same,
-            Some(recorded) if leaf.not_before < recorded.not_before => LeafAge::Older,
-            _ => LeafAge::Newer,
-        };
-        Self::Leaf { leaf, key_type, age }
-    }
-
-    /// The status if an entry of the configuration leads to no lineage.
-    fn without_source(error: &source::SourceError) -> Self {
-        match error {
-            source::SourceError::NotALineage { directory, .. }
-                if matches!(directory.try_exists(), Ok(false)) =>
-            {
-                Self::Missing
+            Ok(Ok(chain)) => {
+                let (leaf, key_type) = (chain.leaf.to_leaf(), chain.leaf.public_key.key_type());
+                let age = match state.and_then(|state| state.leaf.as_ref()) {
+                    Some(recorded) if recorded.fingerprint == leaf.fingerprint => LeafAge::Same,
+                    Some(recorded) if leaf.not_before < recorded.not_before => LeafAge::Older,
+                    _ => LeafAge::Newer,
+                };
+                Self::Leaf { leaf, key_type, age }
             }
-            error => Self::Unreadable(error.to_string()),
         }
     }
 }

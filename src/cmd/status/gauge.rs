@@ -54,9 +54,8 @@ impl<'a> Gauge<'a> {
         thresholds: &Thresholds,
         now: OffsetDateTime,
     ) -> Option<Self> {
-        let lifetime = lineage.latest_leaf().and_then(|leaf| lifetime(leaf.not_before, leaf.not_after));
         let subject = Subject::Lineage(&lineage.name);
-        let (value, limits) = (lineage.known_lag(now)?, thresholds.lag(lifetime));
+        let (value, limits) = (lineage.known_lag(now)?, thresholds.lag(lineage.lifetime()));
         Some(Self { quantity: Quantity::Lag, subject, value, limits })
     }
 

@@ -132,7 +132,7 @@ pub(super) struct SiteStatus {
 }
 
 /// What the addresses of an edge serve.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct EdgeStatus {
     pub(super) outcome: EdgeOutcome,
     /// Number of addresses that serve the leaf.
@@ -149,7 +149,7 @@ pub(super) struct EdgeStatus {
 }
 
 /// The result of the handshakes with an edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum EdgeOutcome {
     /// Every address serves the leaf.
@@ -157,6 +157,7 @@ pub(super) enum EdgeOutcome {
     /// An address serves another leaf.
     Stale,
     /// An address could not be checked.
+    #[default]
     Unreachable,
 }
 
@@ -246,9 +247,10 @@ impl LineageStatus {
         if self.pending_since.is_none() { Some(Duration::ZERO) } else { self.lag(now) }
     }
 
-    /// The pending leaf or, if none is pending, the latest known one.
-    pub(super) fn latest_leaf(&self) -> Option<&Leaf> {
-        self.pending_leaf.as_ref().or(self.leaf())
+    /// The lifetime of the pending leaf or, if none is pending, of the latest known one.
+    pub(super) fn lifetime(&self) -> Option<Duration> {
+        let leaf = self.pending_leaf.as_ref().or(self.leaf())?;
+        lifetime(leaf.not_before, leaf.not_after)
     }
 
     /// Whether other lineages supersede it on all its sites.
@@ -274,20 +276,6 @@ impl SiteStatus {
     /// Expiry of the leaf that visitors get.
     pub(super) fn expiry(&self) -> Option<OffsetDateTime> {
         self.served_leaf().map(|leaf| leaf.not_after)
-    }
-}
-
-impl EdgeStatus {
-    /// The status of an edge that could not be checked.
-    pub(super) fn unreachable(reason: &str) -> Self {
-        Self {
-            outcome: EdgeOutcome::Unreachable,
-            served: 0,
-            addresses: 0,
-            stale: Vec::new(),
-            stale_leaf: None,
-            unreachable: vec![reason.to_owned()],
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{Fleet, LineageStatus, SiteStatus, lifetime};
+use super::lineage_status::{Fleet, LineageStatus, SiteStatus};
 use crate::error::{CommandError, ErrorKind, write_hint};
 use crate::file::{self, StagedFile};
 use crate::leaf::Leaf;
@@ -56,11 +56,7 @@ const METRICS: [Metric; 9] = [
     Metric {
         name: "edgecert_pending_lifetime_seconds",
         help: "Lifetime of the certificate that is waiting to be deployed.",
-        value: |lineage, _, _| {
-            lineage.pending_since?;
-            let leaf = lineage.latest_leaf()?;
-            Some(lifetime(leaf.not_before, leaf.not_after)?.whole_seconds())
-        },
+        value: |lineage, _, _| Some(lineage.pending_since.and(lineage.lifetime())?.whole_seconds()),
     },
     Metric {
         name: "edgecert_last_success_timestamp_seconds",
@@ -134,6 +130,9 @@ fn escape(value: &str) -> String {
     value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }
 
+/// The file's permissions.
+const MODE: u32 = 0o644;
+
 /// Replaces the file atomically, so that the collector never reads a part of it.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     let failed = |reason: &str, kind| {
@@ -146,7 +145,15 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     }
     let temporary =
         temporary_path(path).ok_or_else(|| failed("not a file name", io::ErrorKind::IsADirectory))?;
-    replace(path, temporary, text).map_err(|error| failed(&file::reason(&error), error.kind()))
+    let replace = || {
+        let staged = StagedFile::write(path, temporary, &[text.as_bytes()], MODE)?;
+        // Regardless of the umask, because the collector runs as another user.
+        staged.set_mode(MODE)?;
+        staged.replace()?;
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        file::sync_directory(directory.unwrap_or(Path::new(".")))
+    };
+    replace().map_err(|error: io::Error| failed(&file::reason(&error), error.kind()))
 }
 
 /// Appends an extension that the collector does not read.
@@ -161,16 +168,6 @@ pub(super) fn discard(path: &Path) {
     if let Some(temporary) = temporary_path(path) {
         let _ = std::fs::remove_file(temporary);
     }
-}
-
-fn replace(path: &Path, temporary: PathBuf, text: &str) -> io::Result<()> {
-    const MODE: u32 = 0o644;
-    let staged = StagedFile::write(path, temporary, &[text.as_bytes()], MODE)?;
-    // Regardless of the umask, because the collector runs as another user.
-    staged.set_mode(MODE)?;
-    staged.replace()?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    file::sync_directory(directory)
 }
 
 #[cfg(test)]

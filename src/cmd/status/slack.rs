@@ -36,14 +36,9 @@ impl SiteStatus {
         };
         let serves_leaf = self.seen.serves(fingerprint).or_else(recorded);
         // Sightings before an upload say nothing about the edge after it.
-        let is_outdated =
-            matches!(self.outcome, Outcome::Synced | Outcome::Uploaded) && !self.is_seen_stale();
+        let is_seen_stale = self.edge.as_ref().is_some_and(|edge| edge.outcome == EdgeOutcome::Stale);
+        let is_outdated = matches!(self.outcome, Outcome::Synced | Outcome::Uploaded) && !is_seen_stale;
         serves_leaf.filter(|serves_leaf| *serves_leaf || !is_outdated)
-    }
-
-    /// Whether the handshakes of `--verify` showed another leaf or a refusal.
-    fn is_seen_stale(&self) -> bool {
-        self.edge.as_ref().is_some_and(|edge| edge.outcome == EdgeOutcome::Stale)
     }
 
     /// Whether the certificate of the site does not come from this lineage.

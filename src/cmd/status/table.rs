@@ -217,30 +217,27 @@ impl<'a> Row<'a> {
 
 /// The state of a site: a word, and how many addresses serve the leaf.
 fn state(lineage: &LineageStatus, site: Option<&SiteStatus>) -> (String, String) {
-    let (is_deployed, word, score) = site.map_or((true, "no site".into(), String::new()), observed);
+    let (is_deployed, word, score) = match site {
+        None => (true, "no site".into(), String::new()),
+        Some(SiteStatus { edge: Some(edge), .. }) => {
+            let EdgeStatus { outcome, served, addresses, .. } = edge;
+            let score = if *addresses > 0 { format!(" {served}/{addresses}") } else { String::new() };
+            (*outcome == EdgeOutcome::Served, outcome.to_string(), score)
+        }
+        Some(site) => (site.outcome.is_deployed(), site.outcome.to_string(), String::new()),
+    };
     let instead = match (lineage.phase, &lineage.disk) {
         (Phase::Superseded, _) => "superseded",
         (_, DiskStatus::Unreadable(_)) => "unreadable",
         (Phase::Gone, _) => "gone",
+        (Phase::Deployed, _) => return (word, score),
         // A pending deployment does not concern a site that has another lineage.
         _ if !is_deployed => return (word, score),
         (Phase::Pending, _) => "pending",
         (Phase::Renewed, _) => "renewed",
         (Phase::New, _) => "new",
-        (Phase::Deployed, _) => return (word, score),
     };
     (instead.into(), String::new())
-}
-
-/// The state of a site by itself: what its edge served, or else the last outcome.
-fn observed(site: &SiteStatus) -> (bool, String, String) {
-    match &site.edge {
-        None => (site.outcome.is_deployed(), site.outcome.to_string(), String::new()),
-        Some(EdgeStatus { outcome, served, addresses, .. }) => {
-            let score = if *addresses > 0 { format!(" {served}/{addresses}") } else { String::new() };
-            (*outcome == EdgeOutcome::Served, outcome.to_string(), score)
-        }
-    }
 }
 
 fn on_disk(disk: &DiskStatus, now: OffsetDateTime) -> Cell {
@@ -375,7 +372,7 @@ mod tests {
         assert!(row(edge(1, Some(6))).contains("! a.example  stale 1/2  6 d      6 d "));
         assert!(row(edge(1, Some(6))).contains("\n    a.example: 192.0.2.1:443 serves another\n"));
         assert!(row(edge(1, None)).contains("~ a.example  unreachable 1/2  "));
-        assert!(row(EdgeStatus::unreachable("")).contains("! a.example  unreachable  "));
+        assert!(row(EdgeStatus::default()).contains("! a.example  unreachable  "));
     }
 
     #[test]

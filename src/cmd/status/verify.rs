@@ -61,7 +61,8 @@ async fn check(edge: Edge<'_>, leaf: &Leaf, site: &mut SiteStatus) {
 
 async fn observe(edge: &Edge<'_>, expected: &Leaf, site: &mut SiteStatus) -> EdgeStatus {
     let Ok(domain) = site.domain.parse::<Domain>() else {
-        return EdgeStatus::unreachable("its domain is not a domain name");
+        let reason = "its domain is not a domain name".to_owned();
+        return EdgeStatus { unreachable: vec![reason], ..EdgeStatus::default() };
     };
     let (mut view, deadline) = (EdgeView::new(false), Deadline::after(SITE_TIMEOUT));
     edge.observe_with_retries(&domain, site.cname.as_deref(), &mut view, deadline).await;
