@@ -1,6 +1,8 @@
 //! Judges the status: what is wrong, how severe that is, and what helps. The table, the verdict of `--check` and the
 //! metrics show these problems.
 
+use std::fmt::Display;
+
 use serde::Serialize;
 use time::OffsetDateTime;
 
@@ -47,6 +49,11 @@ impl<'a> Problem<'a> {
 
     pub(super) fn detail(self, detail: impl Into<String>) -> Self {
         Self { detail: detail.into(), ..self }
+    }
+
+    fn because(self, reason: Option<impl Display>) -> Self {
+        let detail = reason.map(|reason| format!(": {reason}"));
+        self.detail(detail.unwrap_or_default())
     }
 
     fn hint(self, hint: &'static str) -> Self {
@@ -154,68 +161,62 @@ fn expiry_problem<'a>(
     let is_deployed = site.expiry() == Some(now + gauge.value);
     let seen = if is_deployed { "" } else { ", as its edge was last seen" };
     let (text, detail) = match () {
-        () if gauge.value.is_zero() => {
-            ("no valid certificate served".to_owned(), format!(" ({domain}{seen})"))
-        }
+        () if gauge.value.is_zero() => ("no valid certificate served".into(), format!("{domain}{seen}")),
         () if gauge.is_expired() => {
-            (format!("certificate expired {left} ago"), format!(" ({domain}, at {at}{seen})"))
+            (format!("certificate expired {left} ago"), format!("{domain}, at {at}{seen}"))
         }
-        () => (format!("certificate expires in {left}"), format!(" ({domain}, at {at}{seen})")),
+        () => (format!("certificate expires in {left}"), format!("{domain}, at {at}{seen}")),
     };
-    Some(Problem::new(level, gauge.subject, text).detail(detail).urgency(gauge.urgency()))
+    let problem = Problem::new(level, gauge.subject, text).detail(format!(" ({detail})"));
+    Some(problem.urgency(gauge.urgency()))
 }
 
 /// Files that are missing although needed, cannot be read, or hold an earlier certificate.
 fn disk_problem(lineage: &LineageStatus) -> Option<Problem<'_>> {
-    let problem = |level, text: &str| Problem::new(level, Subject::Lineage(&lineage.name), text);
-    match &lineage.disk {
+    let problem = |level, text| Problem::new(level, Subject::Lineage(&lineage.name), text);
+    Some(match &lineage.disk {
         DiskStatus::Missing if lineage.is_needed() => {
-            let cert = lineage.cert.as_ref().map(|cert| format!(": {cert}"));
-            let problem = problem(Level::Warning, "certificate is missing but still needed");
-            Some(problem.detail(cert.unwrap_or_default()))
+            let text = "certificate is missing but still needed";
+            problem(Level::Warning, text).because(lineage.cert.as_ref())
         }
         DiskStatus::Unreadable(reason) => {
-            Some(problem(Level::Warning, "certificate cannot be read").detail(format!(": {reason}")))
+            problem(Level::Warning, "certificate cannot be read").because(Some(reason))
         }
         DiskStatus::Leaf { age: LeafAge::Older, .. } => {
-            Some(problem(Level::Ok, "the certificate on disk is older than the deployed one"))
+            problem(Level::Ok, "the certificate on disk is older than the deployed one")
         }
-        DiskStatus::Leaf { .. } | DiskStatus::Missing => None,
-    }
+        DiskStatus::Leaf { .. } | DiskStatus::Missing => return None,
+    })
 }
 
-/// What the last run or the handshakes found out about a site, with an entry for each address.
+/// What the handshakes found at each address of a site, or else the last run.
 fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Problem<'a>> {
-    let (mut problems, domain) = (Vec::new(), &site.domain);
-    let mut add = |level, text: String, detail: String| {
-        problems.push(Problem::new(level, Subject::Site(&lineage.name, domain), text).detail(detail));
-    };
+    let domain = &site.domain;
+    let problem = |level, text: String| Problem::new(level, Subject::Site(&lineage.name, domain), text);
+    let at_address = |message: &String| problem(Level::Ok, format!("{domain}: {message}"));
     // While a deployment is pending, the edges serve the previous leaf, and the lag is judged instead.
     let is_pending = lineage.pending_since.is_some();
-    let mut stale_level = if is_pending { Level::Ok } else { Level::Warning };
-    let (stale, mut unreachable): (&[String], &[String]) =
-        site.edge.as_ref().map_or((&[], &[]), |edge| (&edge.stale, &edge.unreachable));
-    for address in stale {
-        add(stale_level, format!("{domain}: {address}"), String::new());
+    let mut problems = Vec::new();
+    if let Some(edge) = &site.edge {
+        problems.extend(edge.stale.iter().map(at_address));
         // One alert per site.
-        stale_level = Level::Ok;
+        if let Some(first) = problems.first_mut().filter(|_| !is_pending) {
+            first.level = Level::Warning;
+        }
+        let is_unchecked = edge.outcome == EdgeOutcome::Unreachable && edge.served == 0;
+        if is_unchecked {
+            let text = format!("no edge address of {domain} could be checked");
+            problems.push(problem(Level::Unknown, text).because(edge.unreachable.first()));
+        }
+        problems.extend(edge.unreachable.iter().skip(is_unchecked.into()).map(at_address));
+    } else if !is_pending && (site.outcome.is_failed() || matches!(site.outcome, Outcome::Unknown(_))) {
+        let text = format!("{domain} is {}", site.outcome);
+        problems.push(problem(Level::Ok, text).because(site.detail.as_ref()));
     }
-    if stale.is_empty() && site.serves_leaf == Some(false) && !is_pending {
+    let is_seen_stale = site.edge.as_ref().is_some_and(|edge| !edge.stale.is_empty());
+    if site.serves_leaf == Some(false) && !is_pending && !is_seen_stale {
         let text = format!("{domain}: an edge address was last seen without this certificate");
-        add(stale_level, text, String::new());
-    }
-    if site.edge.as_ref().is_some_and(|edge| edge.outcome == EdgeOutcome::Unreachable && edge.served == 0) {
-        let reason = unreachable.first().map(|reason| format!(": {reason}")).unwrap_or_default();
-        add(Level::Unknown, format!("no edge address of {domain} could be checked"), reason);
-        unreachable = unreachable.get(1..).unwrap_or_default();
-    }
-    for address in unreachable {
-        add(Level::Ok, format!("{domain}: {address}"), String::new());
-    }
-    let is_failed = site.outcome.is_failed() || matches!(site.outcome, Outcome::Unknown(_));
-    if is_failed && site.edge.is_none() && !is_pending {
-        let reason = site.detail.as_ref().map(|reason| format!(": {reason}"));
-        add(Level::Ok, format!("{domain} is {}", site.outcome), reason.unwrap_or_default());
+        problems.push(problem(Level::Warning, text));
     }
     problems
 }
@@ -229,7 +230,14 @@ fn sync_problems<'a>(
     now: OffsetDateTime,
 ) -> Vec<Problem<'a>> {
     let last = &fleet.last_sync;
-    let mut problems: Vec<Problem<'_>> = last.faults.iter().map(fault_problem).collect();
+    let mut problems = Vec::new();
+    for fault in &last.faults {
+        let level = match fault {
+            SyncRecordFault::Unreadable(_) | SyncRecordFault::NewerVersion { .. } => Level::Unknown,
+            SyncRecordFault::Invalid { .. } => Level::Warning,
+        };
+        problems.push(Problem::new(level, Subject::Sync, fault.to_string()));
+    }
     let age = Gauge::sync_age(fleet, thresholds, now);
     let (level, urgency) = age.map_or((Level::Ok, 0.0), |age| (age.level(), age.urgency()));
     let has_run = last.record.is_some() || fleet.edge_checked_at().is_some();
@@ -248,14 +256,6 @@ fn sync_problems<'a>(
     problems
 }
 
-fn fault_problem<'a>(fault: &SyncRecordFault) -> Problem<'a> {
-    let level = match fault {
-        SyncRecordFault::Unreadable(_) | SyncRecordFault::NewerVersion { .. } => Level::Unknown,
-        SyncRecordFault::Invalid { .. } => Level::Warning,
-    };
-    Problem::new(level, Subject::Sync, fault.to_string())
-}
-
 /// A failure of `sync`, severe unless it is temporary and has not lasted for too long.
 fn failure<'a>(
     record: &SyncRecord,
@@ -271,9 +271,8 @@ fn failure<'a>(
         if is_temporary { format!(" for {}, last", humanize(failing.value)) } else { String::new() };
     let is_severe = !is_temporary || failing.level() > Level::Ok;
     let level = if is_severe && !is_explained { Level::Warning } else { Level::Ok };
-    let message = record.message.as_deref().map(|message| format!(": {message}"));
     let text = format!("sync failed{lasting} with exit code {code}");
-    Some(Problem::new(level, Subject::Sync, text).detail(message.unwrap_or_default()))
+    Some(Problem::new(level, Subject::Sync, text).because(record.message.as_ref()))
 }
 
 /// Describes a failure that the check would report with its default thresholds.
