@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use time::Duration;
 
 use super::fixture::{NOW, deployed, edge, last_sync, seen, until};
-use super::lineage_status::{DiskStatus, Fleet, LeafAge, LineageStatus, SiteStatus};
+use super::fleet::{DiskStatus, Fleet, LeafAge, LineageStatus, SiteStatus};
 use super::plugin::CheckVerdict;
 use super::thresholds::Thresholds;
 use super::{metrics, table};

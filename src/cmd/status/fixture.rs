@@ -5,9 +5,7 @@ use std::net::SocketAddr;
 use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{
-    DiskStatus, EdgeOutcome, EdgeStatus, Fleet, LeafAge, LineageStatus, Phase, SiteStatus,
-};
+use super::fleet::{DiskStatus, EdgeOutcome, EdgeStatus, Fleet, LeafAge, LineageStatus, Phase, SiteStatus};
 use crate::cert::KeyType;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;

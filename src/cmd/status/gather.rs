@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use time::OffsetDateTime;
 
-use super::lineage_status::{DiskStatus, LeafAge, LineageStatus, Phase, SiteStatus};
+use super::fleet::{DiskStatus, LeafAge, LineageStatus, Phase, SiteStatus};
 use crate::bundle::{self, Files};
 use crate::inventory::{Inventory, Member};
 use crate::leaf::Leaf;

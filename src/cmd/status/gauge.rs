@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde::Serialize;
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{Fleet, LineageStatus, SiteStatus, Subject, lifetime};
+use super::fleet::{Fleet, LineageStatus, SiteStatus, Subject, lifetime};
 use super::problem::Level;
 use super::thresholds::Thresholds;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{Fleet, LineageStatus, SiteStatus};
+use super::fleet::{Fleet, LineageStatus, SiteStatus};
 use crate::error::{CommandError, ErrorKind, write_hint};
 use crate::file::{self, StagedFile};
 use crate::leaf::Leaf;

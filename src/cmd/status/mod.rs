@@ -4,11 +4,11 @@
 //! `gather` collects the status without using the network, `verify` adds what the edges serve (`--verify`), and the
 //! other files judge and show it. No request is sent to the service.
 
+mod fleet;
 mod forget;
 mod gather;
 mod gauge;
 mod last_sync;
-mod lineage_status;
 mod metrics;
 mod plugin;
 mod problem;
@@ -20,7 +20,7 @@ mod verify;
 use std::io;
 use std::path::Path;
 
-use self::lineage_status::{Fleet, LineageStatus};
+use self::fleet::{Fleet, LineageStatus};
 use self::plugin::CheckVerdict;
 pub(super) use self::problem::sync_failure;
 use self::thresholds::Thresholds;

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
+use super::fleet::{Fleet, Subject};
 use super::gauge::{Gauge, Quantity, gauges};
-use super::lineage_status::{Fleet, Subject};
 use super::problem::{Level, Problem, problems};
 use super::thresholds::Thresholds;
 use crate::text::{count, humanize};

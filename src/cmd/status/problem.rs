@@ -6,8 +6,8 @@ use std::fmt::Display;
 use serde::Serialize;
 use time::OffsetDateTime;
 
+use super::fleet::{DiskStatus, EdgeOutcome, Fleet, LeafAge, LineageStatus, SiteStatus, Subject};
 use super::gauge::Gauge;
-use super::lineage_status::{DiskStatus, EdgeOutcome, Fleet, LeafAge, LineageStatus, SiteStatus, Subject};
 use super::thresholds::Thresholds;
 use crate::error::ErrorKind;
 use crate::leaf::Leaf;

@@ -3,7 +3,7 @@
 
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{EdgeOutcome, SiteStatus};
+use super::fleet::{EdgeOutcome, SiteStatus};
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 
@@ -50,7 +50,7 @@ impl SiteStatus {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{deployed, edge, fleet, renewed, seen};
-    use super::super::lineage_status::LineageStatus;
+    use super::super::fleet::LineageStatus;
     use super::*;
     use crate::sightings::EdgeMemory;
 

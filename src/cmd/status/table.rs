@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use anstyle::AnsiColor;
 use time::OffsetDateTime;
 
-use super::gauge::gauges;
-use super::last_sync;
-use super::lineage_status::{
+use super::fleet::{
     DiskStatus, EdgeOutcome, EdgeStatus, Fleet, LeafAge, LineageStatus, Phase, SiteStatus, Subject,
 };
+use super::gauge::gauges;
+use super::last_sync;
 use super::problem::{Level, Problem, problems};
 use super::thresholds::Thresholds;
 use crate::report::{Cell, Sign, Style, Table};

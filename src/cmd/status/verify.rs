@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use futures_util::{StreamExt as _, stream};
 use time::OffsetDateTime;
 
-use super::lineage_status::{DiskStatus, EdgeOutcome, EdgeStatus, LineageStatus, SiteStatus};
+use super::fleet::{DiskStatus, EdgeOutcome, EdgeStatus, LineageStatus, SiteStatus};
 use crate::clock::{self, Deadline};
 use crate::error::CommandError;
 use crate::leaf::Leaf;
@@ -52,7 +52,7 @@ pub(super) fn verify(
 }
 
 async fn check(edge: Edge<'_>, leaf: &Leaf, site: &mut SiteStatus) {
-    let status = observe(&edge, &leaf.clone(), site).await;
+    let status = observe(&edge, leaf, site).await;
     if status.outcome == EdgeOutcome::Served {
         site.leaf = Some(leaf.clone());
     }
