@@ -1,7 +1,7 @@
 //! A leaf apart from its files: as state files record it, records of the service hold it, and edges show it.
 
 use serde::{Deserialize, Serialize};
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use crate::text::rfc3339;
 
@@ -22,6 +22,11 @@ pub(crate) struct Leaf {
 }
 
 impl Leaf {
+    /// How long it is valid; `None` if its dates contradict each other.
+    pub(crate) fn lifetime(&self) -> Option<Duration> {
+        Some(self.not_after - self.not_before).filter(|lifetime| lifetime.is_positive())
+    }
+
     /// Orders leaves by issue date. The other fields break ties, so that two lineages never supersede each other.
     pub(crate) fn rank(&self) -> (OffsetDateTime, OffsetDateTime, &str) {
         (self.not_before, self.not_after, &self.fingerprint)

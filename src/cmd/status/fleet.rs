@@ -249,8 +249,7 @@ impl LineageStatus {
 
     /// The lifetime of the pending leaf or, if none is pending, of the latest known one.
     pub(super) fn lifetime(&self) -> Option<Duration> {
-        let leaf = self.pending_leaf.as_ref().or(self.leaf())?;
-        lifetime(leaf.not_before, leaf.not_after)
+        self.pending_leaf.as_ref().or(self.leaf())?.lifetime()
     }
 
     /// Whether other lineages supersede it on all its sites.
@@ -304,11 +303,6 @@ impl Serialize for DiskStatus {
         map.serialize_entry("on_disk_error", &error)?;
         map.end()
     }
-}
-
-/// The lifetime of a leaf; `None` if its dates contradict each other.
-pub(super) fn lifetime(not_before: OffsetDateTime, not_after: OffsetDateTime) -> Option<Duration> {
-    Some(not_after - not_before).filter(|lifetime| lifetime.is_positive())
 }
 
 /// Unlike a state file, the report always has the names.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde::Serialize;
 use time::{Duration, OffsetDateTime};
 
-use super::fleet::{Fleet, LineageStatus, SiteStatus, Subject, lifetime};
+use super::fleet::{Fleet, LineageStatus, SiteStatus, Subject};
 use super::problem::Level;
 use super::thresholds::Thresholds;
 
@@ -77,7 +77,7 @@ impl<'a> Gauge<'a> {
         let value = site.seen.slack(now).map_or(deployed, |seen| seen.min(deployed));
         let seen = site.seen_leaf().filter(|seen| seen.not_after < served.not_after);
         let leaf = seen.unwrap_or(served);
-        let limits = thresholds.time_left(lifetime(leaf.not_before, leaf.not_after));
+        let limits = thresholds.time_left(leaf.lifetime());
         let subject = Subject::Site(&lineage.name, &site.domain);
         Some(Self { quantity: Quantity::TimeLeft, subject, value, limits })
     }

@@ -71,9 +71,8 @@ const METRICS: [Metric; 9] = [
 ];
 
 /// The leaf that the visitors of a site get, or the one that a lineage without sites deployed.
-fn leaf(lineage: &LineageStatus, site: Option<&SiteStatus>) -> Option<Leaf> {
-    let deployed = || lineage.deployed.clone();
-    site.map_or_else(deployed, |site| site.served_leaf().cloned())
+fn leaf<'a>(lineage: &'a LineageStatus, site: Option<&'a SiteStatus>) -> Option<&'a Leaf> {
+    site.map_or(lineage.deployed.as_ref(), SiteStatus::served_leaf)
 }
 
 /// Formats the file, with the exit code of the check as the level.
