@@ -1,7 +1,6 @@
 //! The status of lineages, sites and edges: `gather` fills it from disk, `verify` adds what the edges serve, the other
 //! files show it.
 
-use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
@@ -294,14 +293,8 @@ impl DiskStatus {
 
 impl Serialize for DiskStatus {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let error = match self {
-            Self::Unreadable(reason) => Some(reason),
-            Self::Leaf { .. } | Self::Missing => None,
-        };
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("on_disk", &self.leaf().map(leaf_json))?;
-        map.serialize_entry("on_disk_error", &error)?;
-        map.end()
+        let error = if let Self::Unreadable(reason) = self { Some(reason) } else { None };
+        json!({"on_disk": self.leaf().map(leaf_json), "on_disk_error": error}).serialize(serializer)
     }
 }
 
@@ -317,10 +310,9 @@ fn serialize_leaf<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result<S
 }
 
 fn serialize_dates<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(2))?;
-    map.serialize_entry("not_before", &leaf.as_ref().map(|leaf| rfc3339(leaf.not_before)))?;
-    map.serialize_entry("not_after", &leaf.as_ref().map(|leaf| rfc3339(leaf.not_after)))?;
-    map.end()
+    let date = |date: fn(&Leaf) -> OffsetDateTime| leaf.as_ref().map(|leaf| rfc3339(date(leaf)));
+    let (not_before, not_after) = (date(|leaf| leaf.not_before), date(|leaf| leaf.not_after));
+    json!({"not_before": not_before, "not_after": not_after}).serialize(serializer)
 }
 
 fn serialize_expiry<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result<S::Ok, S::Error> {

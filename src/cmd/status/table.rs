@@ -39,6 +39,7 @@ struct Judgement<'a> {
 struct Row<'a> {
     lineage: &'a LineageStatus,
     site: Option<&'a SiteStatus>,
+    subject: Subject<'a>,
     sign: Sign,
     /// Severity of the expiry of the leaf that visitors get.
     expiry: Level,
@@ -61,38 +62,51 @@ pub(super) fn text(fleet: &Fleet, wide: bool, now: OffsetDateTime, style: Style)
     let mut last: Option<&LineageStatus> = None;
     for row in &rows {
         table.row(row.cells(now).into_iter().take(heads.len()));
-        let own = judgement.problems(row.subject());
-        let lineage = judgement.problems(Subject::Lineage(&row.lineage.name));
-        let is_first = last.is_none_or(|last| !std::ptr::eq(last, row.lineage));
-        let shown = if !is_first || row.site.is_none() {
-            0
-        } else if wide {
-            lineage.len()
-        } else {
-            1
+        let is_first = row.site.is_some() && last.is_none_or(|last| !std::ptr::eq(last, row.lineage));
+        let of_lineage = judgement.problems(Subject::Lineage(&row.lineage.name));
+        let shown = match () {
+            () if !is_first => 0,
+            () if wide => of_lineage.len(),
+            () => 1,
         };
-        lineage.iter().take(shown).chain(own).for_each(|problem| table.note(&note(problem)));
+        let notes = of_lineage.iter().take(shown).chain(judgement.problems(row.subject));
+        for Problem { text, detail, hint, .. } in notes {
+            let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            table.note(&format!("{text}{detail}{hint}"));
+        }
         last = Some(row.lineage);
     }
     table.to_text(style) + &last_line(&rows, wide, style) + &last_sync
-}
-
-/// The problem, its cause and what helps.
-fn note(problem: &Problem<'_>) -> String {
-    let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-    format!("{}{}{hint}", problem.text, problem.detail)
 }
 
 /// The rows, those of the lineages with the most severe problems first.
 fn rows<'a>(lineages: &'a [LineageStatus], judgement: &Judgement<'a>, now: OffsetDateTime) -> Vec<Row<'a>> {
     let mut groups: Vec<Vec<Row<'_>>> = Vec::with_capacity(lineages.len());
     for lineage in lineages {
-        let sites: Vec<Option<&SiteStatus>> = match lineage.sites.as_slice() {
-            [] => vec![None],
-            sites => sites.iter().map(Some).collect(),
+        let subject = Subject::Lineage(&lineage.name);
+        let are_left = lineage.sites.iter().all(SiteStatus::is_left_to_others);
+        let row = |site: Option<&'a SiteStatus>| {
+            let own = site.map_or(subject, |site| Subject::Site(&lineage.name, &site.domain));
+            // Problems of the lineage do not concern a site that has another one, unless that is so for all of them.
+            let is_left = site.is_some_and(SiteStatus::is_left_to_others);
+            let of_lineage = if is_left && !are_left { own } else { subject };
+            let is_unneeded = lineage.phase == Phase::Gone && !lineage.is_needed();
+            let sign = match judgement.sign(&[own, of_lineage]) {
+                Sign::Ok if is_left || is_unneeded || lineage.phase == Phase::Superseded => Sign::Skipped,
+                sign => sign,
+            };
+            let (word, score) = state(lineage, site);
+            let is_waiting = matches!(lineage.phase, Phase::Pending | Phase::Renewed | Phase::New);
+            let gap = if score.is_empty() { " " } else { ", " };
+            let lag = lineage.lag(now).filter(|_| is_waiting);
+            let lag = lag.map(|lag| format!("{gap}{}", people::short(lag))).unwrap_or_default();
+            let (state, expiry) = (format!("{word}{score}{lag}"), judgement.gauge(own));
+            Row { lineage, site, subject: own, sign, expiry, word, state }
         };
-        let mut rows: Vec<_> =
-            sites.into_iter().map(|site| Row::new(lineage, site, judgement, now)).collect();
+        let mut rows: Vec<_> = lineage.sites.iter().map(|site| row(Some(site))).collect();
+        if rows.is_empty() {
+            rows.push(row(None));
+        }
         rows.sort_by_key(|row| (row.sign == Sign::Skipped, Reverse(row.sign)));
         groups.push(rows);
     }
@@ -159,37 +173,7 @@ impl<'a> Judgement<'a> {
     }
 }
 
-impl<'a> Row<'a> {
-    fn new(
-        lineage: &'a LineageStatus,
-        site: Option<&'a SiteStatus>,
-        judgement: &Judgement<'a>,
-        now: OffsetDateTime,
-    ) -> Self {
-        let (word, score) = state(lineage, site);
-        let is_waiting = matches!(lineage.phase, Phase::Pending | Phase::Renewed | Phase::New);
-        let gap = if score.is_empty() { " " } else { ", " };
-        let lag = lineage.lag(now).filter(|_| is_waiting).map(|lag| format!("{gap}{}", people::short(lag)));
-        let state = format!("{word}{score}{}", lag.unwrap_or_default());
-        let mut row = Self { lineage, site, sign: Sign::Ok, expiry: Level::Ok, word, state };
-        row.expiry = judgement.gauge(row.subject());
-        // Problems of the lineage do not concern a site that has another one, unless that is so for all of them.
-        let is_left = site.is_some_and(SiteStatus::is_left_to_others);
-        let is_concerned = !is_left || lineage.sites.iter().all(SiteStatus::is_left_to_others);
-        let of_lineage = is_concerned.then_some(Subject::Lineage(&lineage.name));
-        row.sign = judgement.sign(&[row.subject(), of_lineage.unwrap_or(row.subject())]);
-        let is_unneeded = lineage.phase == Phase::Gone && !lineage.is_needed();
-        if row.sign == Sign::Ok && (is_left || is_unneeded || lineage.phase == Phase::Superseded) {
-            row.sign = Sign::Skipped;
-        }
-        row
-    }
-
-    fn subject(&self) -> Subject<'a> {
-        let lineage = &self.lineage.name;
-        self.site.map_or(Subject::Lineage(lineage), |site| Subject::Site(lineage, &site.domain))
-    }
-
+impl Row<'_> {
     fn cells(&self, now: OffsetDateTime) -> [Cell; 8] {
         let deployed = || Some(self.lineage.deployed.as_ref()?.not_after);
         let expiry = self.site.and_then(SiteStatus::expiry).or_else(deployed);
