@@ -2,7 +2,7 @@
 //! files show it.
 
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::json;
 use time::{Duration, OffsetDateTime};
 
 use crate::cert::KeyType;
@@ -71,7 +71,7 @@ pub(super) struct LineageStatus {
     #[serde(flatten)]
     pub(super) disk: DiskStatus,
     /// The leaf of the last deployment that succeeded.
-    #[serde(serialize_with = "serialize_leaf")]
+    #[serde(serialize_with = "serialize::leaf")]
     pub(super) deployed: Option<Leaf>,
     pub(super) sites: Vec<SiteStatus>,
     /// Edge to connect to instead of those of the sites, as recorded or configured.
@@ -114,7 +114,7 @@ pub(super) struct SiteStatus {
     #[serde(rename = "on_record")]
     pub(super) is_on_record: Option<bool>,
     /// The leaf that visitors get, as recorded or just served; `None` if unknown.
-    #[serde(flatten, serialize_with = "serialize_dates")]
+    #[serde(flatten, serialize_with = "serialize::dates")]
     pub(super) leaf: Option<Leaf>,
     /// What its edge serves now; `None`: it was not checked.
     #[serde(rename = "served")]
@@ -123,7 +123,7 @@ pub(super) struct SiteStatus {
     #[serde(skip)]
     pub(super) seen: EdgeMemory,
     /// The slack; `None` if it is unknown, or if another lineage provides the certificate.
-    #[serde(rename = "slack_seconds", serialize_with = "serialize_seconds")]
+    #[serde(rename = "slack_seconds", serialize_with = "serialize::seconds")]
     pub(super) slack: Option<Duration>,
     /// Whether every address was last seen to serve the leaf; `None` if none was seen, or if another lineage provides
     /// the certificate.
@@ -141,7 +141,7 @@ pub(super) struct EdgeStatus {
     /// One message for each address that serves another leaf or refuses the name.
     pub(super) stale: Vec<String>,
     /// The first of these leaves to expire.
-    #[serde(rename = "not_after", serialize_with = "serialize_expiry")]
+    #[serde(rename = "not_after", serialize_with = "serialize::expiry")]
     pub(super) stale_leaf: Option<Leaf>,
     /// Why the others could not be checked.
     pub(super) unreachable: Vec<String>,
@@ -294,33 +294,41 @@ impl DiskStatus {
 impl Serialize for DiskStatus {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let error = if let Self::Unreadable(reason) = self { Some(reason) } else { None };
-        json!({"on_disk": self.leaf().map(leaf_json), "on_disk_error": error}).serialize(serializer)
+        json!({"on_disk": self.leaf().map(serialize::to_json), "on_disk_error": error}).serialize(serializer)
     }
 }
 
-/// Unlike a state file, the report always has the names.
-fn leaf_json(leaf: &Leaf) -> Value {
-    let Leaf { fingerprint, names, not_before, not_after, .. } = leaf;
-    let [not_before, not_after] = [*not_before, *not_after].map(rfc3339);
-    json!({"fingerprint": fingerprint, "names": names, "not_before": not_before, "not_after": not_after})
-}
+/// Parts of the JSON.
+#[expect(clippy::ref_option, reason = "as serde passes fields")]
+mod serialize {
+    use serde_json::Value;
 
-fn serialize_leaf<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result<S::Ok, S::Error> {
-    leaf.as_ref().map(leaf_json).serialize(serializer)
-}
+    use super::{Duration, Leaf, OffsetDateTime, Serialize as _, Serializer, json, rfc3339};
 
-fn serialize_dates<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result<S::Ok, S::Error> {
-    let date = |date: fn(&Leaf) -> OffsetDateTime| leaf.as_ref().map(|leaf| rfc3339(date(leaf)));
-    let (not_before, not_after) = (date(|leaf| leaf.not_before), date(|leaf| leaf.not_after));
-    json!({"not_before": not_before, "not_after": not_after}).serialize(serializer)
-}
+    /// Unlike a state file, the report always has the names.
+    pub(super) fn to_json(leaf: &Leaf) -> Value {
+        let Leaf { fingerprint, names, not_before, not_after, .. } = leaf;
+        let [not_before, not_after] = [*not_before, *not_after].map(rfc3339);
+        json!({"fingerprint": fingerprint, "names": names, "not_before": not_before, "not_after": not_after})
+    }
 
-fn serialize_expiry<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result<S::Ok, S::Error> {
-    leaf.as_ref().map(|leaf| rfc3339(leaf.not_after)).serialize(serializer)
-}
+    pub(super) fn leaf<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result<S::Ok, S::Error> {
+        leaf.as_ref().map(to_json).serialize(serializer)
+    }
 
-fn serialize_seconds<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-    value.map(Duration::whole_seconds).serialize(serializer)
+    pub(super) fn dates<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result<S::Ok, S::Error> {
+        let date = |date: fn(&Leaf) -> OffsetDateTime| leaf.as_ref().map(|leaf| rfc3339(date(leaf)));
+        let (not_before, not_after) = (date(|leaf| leaf.not_before), date(|leaf| leaf.not_after));
+        json!({"not_before": not_before, "not_after": not_after}).serialize(serializer)
+    }
+
+    pub(super) fn expiry<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result<S::Ok, S::Error> {
+        leaf.as_ref().map(|leaf| rfc3339(leaf.not_after)).serialize(serializer)
+    }
+
+    pub(super) fn seconds<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.map(Duration::whole_seconds).serialize(serializer)
+    }
 }
 
 #[cfg(test)]

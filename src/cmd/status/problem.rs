@@ -251,7 +251,9 @@ fn sync_problems<'a>(
     }
     problems.extend(last.record.as_ref().and_then(|record| failure(record, thresholds, is_late, now)));
     if fleet.lineages.is_empty() || thresholds.ignore_sync() {
-        problems.iter_mut().for_each(|problem| problem.level = Level::Ok);
+        for problem in &mut problems {
+            problem.level = Level::Ok;
+        }
     }
     problems
 }

@@ -144,13 +144,13 @@ fn with_lifetime(days: i64, left: Duration) -> LineageStatus {
     lineage
 }
 
-/// Days, and shares of the lifetime.
-fn limit(days: f64) -> Option<Threshold> {
-    Some(Threshold::Fixed(Duration::DAY * days))
+fn days(days: f64) -> Threshold {
+    Threshold::Fixed(Duration::DAY * days)
 }
 
-fn share(percent: f64) -> Option<Threshold> {
-    Some(Threshold::Share(percent / 100.0))
+/// A share of the lifetime.
+fn percent(percent: f64) -> Threshold {
+    Threshold::Share(percent / 100.0)
 }
 
 #[test]
@@ -173,20 +173,19 @@ fn time_left_is_judged_by_lifetime() {
         (0, hours(14 * 24) - second, 1, "days_left=14;14:;3: "),
     ];
     for (days, left, code, data) in rows {
-        let lineage = || with_lifetime(days, left);
-        let (found, text) = check([lineage()]);
+        let (found, text) = check([with_lifetime(days, left)]);
         assert_eq!(found, code, "{days} days, {left}: {text}");
         assert!(text.contains(data), "{data} is wanted: {text}");
     }
     // Given thresholds replace the defaults.
     let rows = [
-        (limit(15.0), share(0.0), 1),
-        (limit(15.0), share(100.0), 2),
-        (share(1.0), limit(0.00001), 0),
-        (share(100.0), limit(14.5), 2),
-        (share(100.0), None, 1),
+        (Some(days(15.0)), Some(percent(0.0)), 1),
+        (Some(days(15.0)), Some(percent(100.0)), 2),
+        (Some(percent(1.0)), Some(days(0.00001)), 0),
+        (Some(percent(100.0)), Some(days(14.5)), 2),
+        (Some(percent(100.0)), None, 1),
         // A critical limit above that of the warning is as good as two equal ones.
-        (limit(1.0), limit(14.5), 2),
+        (Some(days(1.0)), Some(days(14.5)), 2),
     ];
     for (warning, critical, code) in rows {
         let args = MonitoringArgs { warning, critical, ..MonitoringArgs::default() };
@@ -220,16 +219,16 @@ fn lag_is_judged_by_lifetime() {
         (200, hours(24), 1, [21_600, 86_400]),
         (200, hours(24) + second, 2, [21_600, 86_400]),
     ];
-    for (days, lag, code, [warning, critical]) in rows {
-        let fleet = fleet([with_lag(days, lag)]);
+    for (lifetime, lag, code, [warning, critical]) in rows {
+        let fleet = fleet([with_lag(lifetime, lag)]);
         let (found, text) = verdict(&fleet, &Thresholds::default());
-        assert_eq!(found, code, "{days} days, {lag}: {text}");
+        assert_eq!(found, code, "{lifetime} days, {lag}: {text}");
         let given = MonitoringArgs {
-            lag_warning: limit(0.01),
-            lag_critical: share(50.0),
+            lag_warning: Some(days(0.01)),
+            lag_critical: Some(percent(50.0)),
             ..MonitoringArgs::default()
         };
-        assert_eq!(verdict(&fleet, &Thresholds::new(&given)).0, 1, "{days} days, {lag}");
+        assert_eq!(verdict(&fleet, &Thresholds::new(&given)).0, 1, "{lifetime} days, {lag}");
         let json = CheckVerdict::new(&fleet, &Thresholds::default(), NOW).to_json();
         let lag = serde_json::json!({
             "quantity": "lag", "lineage": "x", "site": null, "seconds": lag.whole_seconds(),
