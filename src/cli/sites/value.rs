@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use glob::{Pattern, PatternError};
 use serde_json::Value;
 
 use crate::names::Domain;
@@ -32,7 +33,7 @@ pub(crate) struct Assignment {
 
 /// A pattern that matches domains.
 #[derive(Clone, Debug)]
-pub(crate) struct Glob(Vec<char>);
+pub(crate) struct Glob(Pattern);
 
 impl FromStr for SiteName {
     type Err = &'static str;
@@ -107,10 +108,10 @@ impl FromStr for Assignment {
 }
 
 impl FromStr for Glob {
-    type Err = std::convert::Infallible;
+    type Err = PatternError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self(text.to_lowercase().trim_end_matches('.').chars().collect()))
+        Pattern::new(text.to_lowercase().trim_end_matches('.')).map(Self)
     }
 }
 
@@ -118,37 +119,8 @@ impl Glob {
     /// Whether a domain matches, either as given or in A-labels.
     pub(crate) fn matches(&self, domain: &Domain) -> bool {
         let spelled = domain.spelled().to_lowercase();
-        [spelled.trim_end_matches('.'), domain.host()]
-            .into_iter()
-            .any(|name| is_match(&self.0, &name.chars().collect::<Vec<_>>()))
+        [spelled.trim_end_matches('.'), domain.host()].into_iter().any(|name| self.0.matches(name))
     }
-}
-
-/// Matches greedily and backtracks to the last star only, so no pattern takes exponential time.
-fn is_match(pattern: &[char], text: &[char]) -> bool {
-    let (mut next, mut position) = (0, 0);
-    // The pattern after the last star, and the first character that the star does not match.
-    let mut backtrack: Option<(usize, usize)> = None;
-    while let Some(c) = text.get(position) {
-        match pattern.get(next) {
-            Some('*') => {
-                next += 1;
-                backtrack = Some((next, position));
-            }
-            Some(expected) if *expected == '?' || expected == c => {
-                next += 1;
-                position += 1;
-            }
-            _ => match &mut backtrack {
-                Some((after_star, end)) => {
-                    *end += 1;
-                    (next, position) = (*after_star, *end);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.iter().skip(next).all(|c| *c == '*')
 }
 
 #[cfg(test)]
@@ -206,6 +178,7 @@ mod tests {
             ("a*e", "a.example", true),
             ("?.example", "a.example", true),
             ("?.example", "aa.example", false),
+            ("[ab].example", "b.example", true),
             ("A.Example.", "a.example", true),
             ("b\u{fc}cher.*", "xn--bcher-kva.example", false),
             ("xn--*", "b\u{fc}cher.example", true),
