@@ -1,7 +1,6 @@
 //! Exits before the end of a run: after a panic, when `status --check` exceeds its time limit, or when a container is
 //! stopped. Like `main.rs`, this is part of the program, not of the library.
 
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,10 +16,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 
 /// Exits as UNKNOWN after this time, unless `status --check` prints its verdict first; at once if that cannot be ensured.
-pub(super) fn exit_after(seconds: NonZeroU64, metrics: Option<PathBuf>, ui: Ui) {
+pub(super) fn exit_after(limit: Duration, metrics: Option<PathBuf>, ui: Ui) {
     let started = std::thread::Builder::new().spawn(move || {
-        std::thread::sleep(Duration::from_secs(seconds.get()));
-        let seconds = count(usize::try_from(seconds.get()).unwrap_or(usize::MAX), "second");
+        std::thread::sleep(limit);
+        let seconds = count(usize::try_from(limit.as_secs()).unwrap_or(usize::MAX), "second");
         exit_check(&format!("timed out after {seconds}"), metrics.as_deref(), ui);
     });
     if started.is_err() {

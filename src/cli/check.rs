@@ -1,12 +1,12 @@
 //! `edgecert check`: its flags.
 
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, ValueHint};
 use time::OffsetDateTime;
 
 use super::CertificateArgs;
-use super::settings::SettingParser;
 use crate::names::Domain;
-use crate::settings::TrustAnchors;
+use crate::settings::{Switch, TrustAnchors, choice};
 use crate::text::rfc3339;
 
 /// Run the local checks, without network or configuration
@@ -27,11 +27,11 @@ pub(crate) struct CheckArgs {
     pub(crate) domains: Vec<Domain>,
 
     /// Require a path to a root in FILE, or with `system` to a root of the system
-    #[arg(long, value_name = "FILE", value_parser = SettingParser::<TrustAnchors>::NEW, value_hint = ValueHint::FilePath, help_heading = None::<&'static str>)]
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().map(TrustAnchors::from), value_hint = ValueHint::FilePath, help_heading = None::<&'static str>)]
     pub(crate) trust_anchors: Option<TrustAnchors>,
 
     /// Warn of a test, staging or self-signed issuer instead of refusing it
-    #[arg(long, value_name = "BOOL", value_parser = SettingParser::<bool>::NEW, num_args = 0..=1, require_equals = true, default_missing_value = "yes", help_heading = None::<&'static str>)]
+    #[arg(long, value_name = "BOOL", value_parser = choice::<Switch>().map(bool::from), num_args = 0..=1, require_equals = true, default_missing_value = "yes", help_heading = None::<&'static str>)]
     pub(crate) allow_untrusted: Option<bool>,
 
     /// Check as of this time instead of now, for example 2027-01-31T00:00:00Z

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 
-use super::SettingArgs;
 use crate::names::Domain;
-use crate::settings::Guards;
+use crate::settings::{Guards, Layer};
 use crate::source::{Named, STANDARD_INPUT, is_standard_input};
 
 /// Deploy a renewed certificate (the default in an ACME client's hook)
@@ -40,7 +39,7 @@ pub(crate) struct DeployArgs {
     pub(crate) guards: GuardArgs,
 
     #[command(flatten)]
-    pub(crate) settings: SettingArgs,
+    pub(crate) settings: Layer,
 }
 
 /// Show what deploy would do, and why

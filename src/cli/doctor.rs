@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::SettingArgs;
+use crate::settings::Layer;
 
 /// Check settings, service, lineages, hooks and timers
 #[derive(Args, Clone, Debug)]
@@ -24,5 +24,5 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "DIR", default_value = "/", hide_default_value = true, value_hint = ValueHint::DirPath)]
     pub(crate) root: PathBuf,
     #[command(flatten)]
-    pub(crate) settings: SettingArgs,
+    pub(crate) settings: Layer,
 }

@@ -1,8 +1,8 @@
 //! Determines from the arguments and the environment what a run does.
 
 use std::ffi::OsString;
-use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::{Cli, Command, DeployArgs, MonitoringArgs, StatusArgs};
 use crate::env::Env;
@@ -148,10 +148,10 @@ impl CommandLine {
         matches!(&self.task, Task::Command(Command::Status(args)) if args.check)
     }
 
-    /// The time limit of `status --check`, in seconds, and the metrics file that it writes.
-    pub fn time_limit(&self) -> Option<(NonZeroU64, Option<PathBuf>)> {
+    /// The time limit of `status --check`, and the metrics file that it writes.
+    pub fn time_limit(&self) -> Option<(Duration, Option<PathBuf>)> {
         let Task::Command(Command::Status(args)) = &self.task else { return None };
-        Some((args.monitoring.check_timeout?, args.metrics.clone()))
+        Some((args.monitoring.check_timeout?.duration(), args.metrics.clone()))
     }
 
     /// Whether the command is run for its output: it changes nothing, so it has failed if its output is lost.

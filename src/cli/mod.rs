@@ -8,7 +8,6 @@ mod deploy;
 mod doctor;
 mod invocation;
 mod service;
-mod settings;
 mod sites;
 mod status;
 mod sync;
@@ -27,7 +26,6 @@ pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::invocation::Task;
 pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, is_monitoring, wants_json};
 pub(crate) use self::service::{ServiceArgs, WaitArgs};
-pub(crate) use self::settings::SettingArgs;
 pub(crate) use self::sites::{
     BindArgs, CreateArgs, DeleteArgs, FieldArgs, ListArgs, Origin, SiteArgs, SiteName, SitesCommand,
     UpdateArgs,

@@ -2,15 +2,14 @@
 
 use clap::Args;
 
-use super::settings::{Connection, SettingArgs};
-use crate::settings::Layer;
+use crate::settings::{Connection, Layer, Seconds, quiet};
 
 // Settings of the connection. No doc comment, here and below: clap would take it for the summary of every command that
 // has these flags.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ServiceArgs {
     #[command(flatten)]
-    settings: SettingArgs<Connection>,
+    connection: Connection,
 }
 
 // Optional wait for the push to the edge.
@@ -18,15 +17,15 @@ pub(crate) struct ServiceArgs {
 #[expect(clippy::doc_markdown, reason = "help is plain text")]
 pub(crate) struct WaitArgs {
     /// Wait up to SECS for the configuration to reach the edge [default: 30] [env: EDGECERT_WAIT]
-    #[arg(long, value_name = "SECS", num_args = 0..=1, require_equals = true)]
+    #[arg(long, value_name = "SECS", num_args = 0..=1, require_equals = true, value_parser = quiet::<Seconds>())]
     #[expect(clippy::option_option, reason = "absent, alone, and with a number")]
-    wait: Option<Option<u64>>,
+    wait: Option<Option<Seconds>>,
 }
 
 impl ServiceArgs {
     /// Converts the flags to a layer of settings.
     pub(crate) fn layer(&self, wait: WaitArgs) -> Layer {
-        Layer { wait: wait.wait.flatten(), ..self.settings.layer.clone() }
+        Layer { wait: wait.wait.flatten(), connection: self.connection.clone(), ..Layer::default() }
     }
 }
 

@@ -1,13 +1,12 @@
 //! `edgecert status`: its flags.
 
 use std::borrow::Cow;
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::settings::{Local, SettingArgs, SettingParser};
 use super::threshold::{SyncThreshold, Threshold};
+use crate::settings::{Local, Seconds, quiet};
 
 /// Show the state of each site and its lineage
 #[derive(Args, Clone, Debug, Default)]
@@ -49,7 +48,7 @@ pub(crate) struct StatusArgs {
     pub(crate) monitoring: MonitoringArgs,
 
     #[command(flatten)]
-    pub(crate) settings: SettingArgs<Local>,
+    pub(crate) settings: Local,
 }
 
 /// The flags of `status --check`.
@@ -89,8 +88,8 @@ pub(crate) struct MonitoringArgs {
 
     /// Report unknown if the check takes longer than this many seconds
     #[arg(short = 't', long = "timeout", value_name = "SECS", requires = "check", allow_negative_numbers = true,
-        value_parser = SettingParser::<NonZeroU64>::NEW)]
-    pub(crate) check_timeout: Option<NonZeroU64>,
+        value_parser = quiet::<Seconds<1>>())]
+    pub(crate) check_timeout: Option<Seconds<1>>,
 
     /// Report OK instead of unknown if there is no lineage
     #[arg(long, requires = "check")]

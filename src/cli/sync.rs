@@ -2,8 +2,8 @@
 
 use clap::{Args, value_parser};
 
-use super::SettingArgs;
 use crate::inventory::Shard;
+use crate::settings::Layer;
 
 /// Longest `--splay`, a day in seconds: more is a mistake, and nothing would be deployed meanwhile.
 const MAX_SPLAY: u64 = 24 * 60 * 60;
@@ -41,7 +41,7 @@ pub(crate) struct SyncArgs {
     pub(crate) selector: Option<String>,
 
     #[command(flatten)]
-    pub(crate) settings: SettingArgs,
+    pub(crate) settings: Layer,
 }
 
 /// A namespace is a DNS label (RFC 1123).

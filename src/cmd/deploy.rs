@@ -196,7 +196,7 @@ impl Target {
     ) -> Self {
         let rest = context.without_configuration();
         let file = configuration.as_ref().map_or(&rest, |file| *file);
-        let layers = Layers::new(&args.settings.layer, &context.env, file);
+        let layers = Layers::new(&args.settings, &context.env, file);
         let domains = match entry {
             Some(entry) if args.domains.is_empty() => distinct(&entry.domains),
             _ => distinct(&args.domains),

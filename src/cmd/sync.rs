@@ -27,7 +27,7 @@ pub(crate) fn run(
     report: &mut Report<Option<Summary>>,
 ) {
     let options = SyncOptions {
-        flags: &args.settings.layer,
+        flags: &args.settings,
         splay: Duration::from_secs(args.splay),
         shard: args.shard,
         secrets: args
@@ -59,7 +59,7 @@ pub(crate) fn run(
 fn record(args: &SyncArgs, context: &Context, report: &Report<Option<Summary>>) -> Result<(), WriteError> {
     let rest = context.without_configuration();
     let file = context.configuration().unwrap_or(&rest);
-    let layers = Layers::new(&args.settings.layer, &context.env, file);
+    let layers = Layers::new(&args.settings, &context.env, file);
     let Some(state_dir) = layers.state_dir() else { return Ok(()) };
     let message = report.errors().first().map(|error| sanitize(error.message()));
     let shard = args.shard.map(|shard| (shard.index, shard.of));

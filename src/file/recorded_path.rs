@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
+use serde_json::Value;
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -31,6 +32,11 @@ pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     Spelling::deserialize(deserializer).map(Into::into)
+}
+
+/// A path as it is recorded.
+pub(crate) fn to_value(path: &Path) -> Value {
+    serialize(path, serde_json::value::Serializer).unwrap_or_default()
 }
 
 /// The adapter for an optional path.

@@ -113,7 +113,7 @@ pub(crate) struct Account {
 impl Account {
     /// The account of an entry, or of the configuration.
     pub(crate) fn of(configuration: &Configuration, entry: Option<&LineageEntry>) -> Self {
-        let (own, global) = (entry.map(|entry| &entry.layer), &configuration.layer);
+        let (own, global) = (entry.map(|entry| &entry.layer.connection), &configuration.layer.connection);
         let base_url = own.and_then(|layer| layer.base_url.as_ref()).or(global.base_url.as_ref());
         let key_file = own.and_then(|layer| layer.api_key_file.as_ref()).or(global.api_key_file.as_ref());
         Self { base_url: base_url.map(ToString::to_string), key_file: key_file.cloned() }

@@ -5,13 +5,11 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use reqwest::Url;
-use serde::{Deserialize, Serialize};
 
 use crate::names::Domain;
 
 /// Base URL of the service: https, or plain http on loopback; without credentials; ends in a slash.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BaseUrl(Url);
 
 /// Why text is not a base URL.
@@ -23,13 +21,14 @@ pub(crate) enum UrlError {
     HasCredentials,
     #[error("it has a query or a fragment; only a path may follow the host")]
     HasQuery,
-    #[error("plain http is for loopback addresses only, because requests contain the private key")]
+    #[error(
+        "expected https: plain http is for loopback addresses only, because requests contain the private key"
+    )]
     PlainHttp,
 }
 
 /// `HOST:PORT` of each edge to verify, at least one; IPv6 addresses are in brackets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeAddresses(Vec<String>);
 
 /// Text that is not a list of edge addresses.
@@ -78,15 +77,10 @@ impl FromStr for BaseUrl {
         if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(UrlError::NotAUrl);
         }
-        let url = Url::parse(text).map_err(|_| UrlError::NotAUrl)?;
-        if url.port() == Some(0) { Err(UrlError::NotAUrl) } else { url.try_into() }
-    }
-}
-
-impl TryFrom<Url> for BaseUrl {
-    type Error = UrlError;
-
-    fn try_from(mut url: Url) -> Result<Self, UrlError> {
+        let mut url = Url::parse(text).map_err(|_| UrlError::NotAUrl)?;
+        if url.port() == Some(0) {
+            return Err(UrlError::NotAUrl);
+        }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(UrlError::HasCredentials);
         }
@@ -103,21 +97,6 @@ impl TryFrom<Url> for BaseUrl {
             url.set_path(&format!("{}/", url.path()));
         }
         Ok(Self(url))
-    }
-}
-
-/// Reads a URL that an earlier run recorded, which may have had laxer rules.
-impl TryFrom<String> for BaseUrl {
-    type Error = UrlError;
-
-    fn try_from(text: String) -> Result<Self, UrlError> {
-        Url::parse(&text).map_err(|_| UrlError::NotAUrl)?.try_into()
-    }
-}
-
-impl From<BaseUrl> for String {
-    fn from(url: BaseUrl) -> Self {
-        url.to_string()
     }
 }
 
@@ -145,20 +124,6 @@ impl FromStr for EdgeAddresses {
     fn from_str(text: &str) -> Result<Self, NotEdgeAddresses> {
         let edges: Vec<String> = text.split(',').map(|edge| edge.trim().to_owned()).collect();
         if edges.iter().all(|edge| is_edge(edge)) { Ok(Self(edges)) } else { Err(NotEdgeAddresses) }
-    }
-}
-
-impl TryFrom<String> for EdgeAddresses {
-    type Error = NotEdgeAddresses;
-
-    fn try_from(text: String) -> Result<Self, NotEdgeAddresses> {
-        text.parse()
-    }
-}
-
-impl From<EdgeAddresses> for String {
-    fn from(edges: EdgeAddresses) -> Self {
-        edges.to_string()
     }
 }
 

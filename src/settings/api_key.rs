@@ -28,16 +28,6 @@ pub(super) enum KeyLocation {
     Credential(PathBuf),
 }
 
-/// Reads the API key, if any.
-pub(super) fn find(
-    named: Option<&impl AsRef<Path>>,
-    configured: Option<&impl AsRef<Path>>,
-    env: &Env,
-    deadline: Deadline,
-) -> Result<Option<Secret>, SettingsError> {
-    KeyLocation::find(named, configured, env).map(|location| location.read(env, deadline)).transpose()
-}
-
 impl KeyLocation {
     /// The first that is set: the file `named` for this run, the variable, the `configured` file, the systemd
     /// credential.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use glob::Pattern;
 
-use super::{HeartbeatUrl, Layer, Program, SettingsError, parser};
+use super::{HeartbeatUrl, Layer, Local, Program, SettingsError, parser};
 use crate::env::Env;
 use crate::names::Domain;
 use crate::{file, text};
@@ -43,7 +43,7 @@ pub(crate) struct Configuration {
 }
 
 /// The line of each key of a table.
-pub(super) type KeyLines = BTreeMap<&'static str, usize>;
+pub(super) type KeyLines = BTreeMap<String, usize>;
 
 /// A `[[lineage]]` entry.
 pub(crate) struct LineageEntry {
@@ -82,8 +82,8 @@ impl ConfigurationFile {
     /// The state directory alone, which is used even if the rest of the file is invalid: the failure has to be recorded
     /// where later runs look for it.
     pub(crate) fn only_state_dir(&self) -> Configuration {
-        let layer = Layer { state_dir: self.valid.layer.state_dir.clone(), ..Layer::default() };
-        Configuration { layer, ..Configuration::default() }
+        let local = Local { state_dir: self.valid.layer.local.state_dir.clone(), ..Local::default() };
+        Configuration { layer: Layer { local, ..Layer::default() }, ..Configuration::default() }
     }
 }
 

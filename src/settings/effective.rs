@@ -6,13 +6,16 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Map, Value};
+
 use super::api_key::{self, KeyLocation};
+use super::layer::variable;
 use super::{
-    ConfigurationFile, Layer, Layers, LineageEntry, Proxy, SETTINGS, Setting, SettingsError, heartbeat_url,
-    on_failure, timeout,
+    ConfigurationFile, Layer, Layers, LineageEntry, Proxy, SettingsError, default_text, heartbeat_url,
+    on_failure,
 };
-use crate::clock::Deadline;
 use crate::env::Env;
+use crate::file::recorded_path;
 use crate::text::{count, path};
 
 const CONFIG_VARIABLE: &str = "EDGECERT_CONFIG";
@@ -23,7 +26,7 @@ const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
 #[derive(Clone, Debug)]
 pub(crate) struct EffectiveSetting {
     /// Key in the configuration file; also `config`, `api_key` and `proxy`.
-    pub(crate) key: &'static str,
+    pub(crate) key: String,
     /// The lineage whose `[[lineage]]` entry has the setting; `None` for the whole run.
     pub(crate) lineage: Option<String>,
     /// `None` if it is unset without a default, or invalid.
@@ -74,24 +77,18 @@ pub(crate) fn effective(
     file: &ConfigurationFile,
 ) -> Vec<EffectiveSetting> {
     let layers = Layers::new(flags, env, &file.valid);
-    let list = List { flags: flags.texts(), environment: layers.environment.texts(), file, layers };
+    let list = List { flags: flags.values(), environment: layers.environment.values(), file, layers };
     let mut settings = vec![list.config_file(config)];
-    settings.extend(
-        SETTINGS
-            .iter()
-            .enumerate()
-            .filter(|(_, setting)| setting.name != PROXY)
-            .map(|(at, setting)| list.setting(at, setting)),
-    );
+    settings.extend(Layer::keys().iter().filter(|key| *key != PROXY).map(|key| list.setting(key)));
     settings.extend([list.api_key(), list.proxy(), list.on_failure(), list.heartbeat_url()]);
     settings.extend(file.valid.lineages.iter().flat_map(|entry| list.entry(entry)));
     settings
 }
 
-/// The sources of the settings; texts are in the order of [`SETTINGS`].
+/// The sources of the settings.
 struct List<'a> {
-    flags: Vec<Option<String>>,
-    environment: Vec<Option<String>>,
+    flags: Map<String, Value>,
+    environment: Map<String, Value>,
     file: &'a ConfigurationFile,
     layers: Layers<'a>,
 }
@@ -110,72 +107,61 @@ impl List<'_> {
         };
         let error = self.file.faults.iter().find(is_known).cloned();
         let value = self.file.path.as_deref().map(path);
-        EffectiveSetting { key: "config", lineage: None, value, origin, error }
+        EffectiveSetting { key: "config".into(), lineage: None, value, origin, error }
     }
 
-    fn setting(&self, at: usize, setting: &'static Setting) -> EffectiveSetting {
-        let text = |texts: &[Option<String>]| texts.get(at).cloned().flatten();
-        let variable = setting.variable();
-        let is_variable_set = self.layers.env.raw(&variable).is_some();
-        let line = self.file.valid.lines.get(setting.name);
-        let (value, origin, error) = if let Some(value) = text(&self.flags) {
-            (Some(value), ValueOrigin::Flag(setting.flag()), None)
-        } else if is_variable_set {
+    fn setting(&self, key: &str) -> EffectiveSetting {
+        let variable = variable(key);
+        let (value, origin, error) = if let Some(value) = text(&self.flags, key) {
+            (Some(value), ValueOrigin::Flag(key.replace('_', "-")), None)
+        } else if self.layers.env.raw(&variable).is_some() {
             let error = self.layers.unusable.iter().find(|error| error.name() == Some(&variable));
-            (text(&self.environment), ValueOrigin::Variable(variable), error.cloned())
-        } else if let Some(line) = line {
-            (text(&self.file.valid.layer.texts()), self.line(*line), self.fault_at(*line))
+            (text(&self.environment, key), ValueOrigin::Variable(variable), error.cloned())
+        } else if let Some(line) = self.file.valid.lines.get(key) {
+            (text(&self.file.valid.layer.values(), key), self.line(*line), self.fault_at(*line))
         } else {
-            self.default(setting)
+            self.default(key)
         };
-        EffectiveSetting { key: setting.name, lineage: None, value, origin, error }
+        EffectiveSetting { key: key.to_owned(), lineage: None, value, origin, error }
     }
 
-    fn default(&self, setting: &Setting) -> (Option<String>, ValueOrigin, Option<SettingsError>) {
-        match setting.name {
+    fn default(&self, key: &str) -> (Option<String>, ValueOrigin, Option<SettingsError>) {
+        match key {
             "base_url" => (None, ValueOrigin::Default, self.missing(SettingsError::NoBaseUrl)),
             "state_dir" => {
-                let has_unit = self.layers.env.raw(STATE_DIRECTORY).is_some();
-                let unit = || ValueOrigin::Variable(STATE_DIRECTORY.into());
-                let origin = if has_unit { unit() } else { ValueOrigin::Default };
-                (self.layers.state_dir().as_deref().map(path), origin, None)
+                let unit = self
+                    .layers
+                    .env
+                    .raw(STATE_DIRECTORY)
+                    .map(|_| ValueOrigin::Variable(STATE_DIRECTORY.into()));
+                (self.layers.state_dir().as_deref().map(path), unit.unwrap_or(ValueOrigin::Default), None)
             }
-            _ => (setting.default_text(), ValueOrigin::Default, None),
+            _ => (default_text(key), ValueOrigin::Default, None),
         }
     }
 
     fn api_key(&self) -> EffectiveSetting {
-        let Layers { flags, environment, file, env, .. } = &self.layers;
-        let configured = environment.api_key_file.as_ref().or(file.api_key_file.as_ref());
-        let location = KeyLocation::find(flags.api_key_file.as_ref(), configured, env);
-        let merged = self.layers.merge(&Layer::default(), None);
-        let key =
-            location.as_ref().map(|location| location.read(env, Deadline::after(timeout(merged.timeout))));
-        let (value, error) = match key {
-            Some(Ok(key)) => (Some(count(key.expose().chars().count(), "character")), None),
-            Some(Err(error)) => (None, Some(error)),
-            None => (None, self.missing(SettingsError::NoApiKey)),
+        let (value, error) = match self.layers.api_key() {
+            Ok(key) => (Some(count(key.expose().chars().count(), "character")), None),
+            Err(SettingsError::NoApiKey) => (None, self.missing(SettingsError::NoApiKey)),
+            Err(error) => (None, Some(error)),
         };
-        let origin = match location {
+        let origin = match self.layers.key_location() {
             Some(KeyLocation::File(path)) => ValueOrigin::KeyFile(path),
             Some(KeyLocation::Variable) => ValueOrigin::Variable(api_key::VARIABLE.into()),
             Some(KeyLocation::Credential(path)) => ValueOrigin::Credential(path),
             None => ValueOrigin::Default,
         };
-        EffectiveSetting { key: "api_key", lineage: None, value, origin, error }
+        EffectiveSetting { key: "api_key".into(), lineage: None, value, origin, error }
     }
 
     /// The proxy for requests to the base URL.
     fn proxy(&self) -> EffectiveSetting {
-        let merged = self.layers.merge(&Layer::default(), None);
-        let is_line_set = self.file.valid.lines.contains_key(PROXY);
-        let found = SETTINGS.iter().enumerate().find(|(_, setting)| setting.name == PROXY);
-        if let Some((at, setting)) = found
-            && (merged.proxy.is_some() || is_line_set || self.layers.env.raw(&setting.variable()).is_some())
-        {
-            return self.setting(at, setting);
+        let setting = self.setting(PROXY);
+        if setting.origin != ValueOrigin::Default {
+            return setting;
         }
-        let url = merged.base_url;
+        let url = self.layers.of_run().connection.base_url;
         let variable = |name: &str| ValueOrigin::Variable(name.to_owned());
         let (value, origin, error) = match url.map(|url| Proxy::find(&url, None, self.layers.env)) {
             Some(Ok(Some(proxy))) => {
@@ -187,44 +173,43 @@ impl List<'_> {
             }
             Some(Ok(None)) | None => (None, ValueOrigin::Default, None),
         };
-        EffectiveSetting { key: "proxy", lineage: None, value, origin, error }
+        EffectiveSetting { key: PROXY.into(), lineage: None, value, origin, error }
     }
 
     /// The program, without its arguments: there may be a secret among them.
     fn on_failure(&self) -> EffectiveSetting {
-        let key = on_failure::KEY;
-        let line = self.file.valid.lines.get(key);
         let value = self.file.on_failure.as_ref().map(|program| match program.arguments.len() {
             0 => path(&program.name),
             arguments => format!("{} ({})", path(&program.name), count(arguments, "argument")),
         });
-        let origin = line.map_or(ValueOrigin::Default, |line| self.line(*line));
-        let error = line.and_then(|line| self.fault_at(*line));
-        EffectiveSetting { key, lineage: None, value, origin, error }
+        self.only_in_file(on_failure::KEY, value)
     }
 
     /// Whether there is a heartbeat URL, which is a secret.
     fn heartbeat_url(&self) -> EffectiveSetting {
-        let key = heartbeat_url::KEY;
-        let line = self.file.valid.lines.get(key);
         let value = self.file.heartbeat_url.as_ref().map(|_| "set, not shown".to_owned());
+        self.only_in_file(heartbeat_url::KEY, value)
+    }
+
+    fn only_in_file(&self, key: &str, value: Option<String>) -> EffectiveSetting {
+        let line = self.file.valid.lines.get(key);
         let origin = line.map_or(ValueOrigin::Default, |line| self.line(*line));
         let error = line.and_then(|line| self.fault_at(*line));
-        EffectiveSetting { key, lineage: None, value, origin, error }
+        EffectiveSetting { key: key.to_owned(), lineage: None, value, origin, error }
     }
 
     /// The settings that an entry has of its own, and that neither a flag nor a variable overrides.
     fn entry(&self, entry: &LineageEntry) -> Vec<EffectiveSetting> {
-        let lineage = path(entry.path());
-        let setting = |(at, (setting, value)): (usize, (&'static Setting, Option<String>))| {
-            let line = *entry.lines.get(setting.name)?;
-            let is_overridden = self.flags.get(at)?.is_some() || self.environment.get(at)?.is_some();
-            let error = self.fault_at(line);
-            let lineage = Some(lineage.clone());
-            let row = EffectiveSetting { key: setting.name, lineage, value, origin: self.line(line), error };
+        let values = entry.layer.values();
+        let setting = |key: String| {
+            let line = *entry.lines.get(&key)?;
+            let is_overridden = self.flags.contains_key(&key) || self.environment.contains_key(&key);
+            let (value, lineage, error) =
+                (text(&values, &key), Some(path(entry.path())), self.fault_at(line));
+            let row = EffectiveSetting { key, lineage, value, origin: self.line(line), error };
             (!is_overridden).then_some(row)
         };
-        SETTINGS.iter().zip(entry.layer.texts()).enumerate().filter_map(setting).collect()
+        Layer::keys().into_iter().filter_map(setting).collect()
     }
 
     fn line(&self, line: usize) -> ValueOrigin {
@@ -240,6 +225,15 @@ impl List<'_> {
     /// A setting is not missing if the file that may hold it is invalid.
     fn missing(&self, error: SettingsError) -> Option<SettingsError> {
         self.file.faults.is_empty().then_some(error)
+    }
+}
+
+/// A value as a variable would have it, safe to print.
+fn text(values: &Map<String, Value>, key: &str) -> Option<String> {
+    match values.get(key)? {
+        Value::Bool(value) => Some(value.to_string()),
+        // Any text is a path, too.
+        value => recorded_path::deserialize(value).ok().map(|value| path(&value)),
     }
 }
 
@@ -269,7 +263,7 @@ mod tests {
 
     #[test]
     fn every_setting_has_an_origin() {
-        let flags = Layer { wait: Some(5), ..Layer::default() };
+        let flags = Layer::one("wait", 5.into()).unwrap();
         let variables = [
             ("EDGECERT_WAIT", "7"),
             ("EDGECERT_TIMEOUT", "60"),
@@ -285,12 +279,12 @@ mod tests {
             "base_url = https://api.example.net (/etc/edgecert/config.toml line 1)",
             "api_key_file = unset (default)",
             "ca_file = the system's trust store (default)",
-            "state_dir = /run/state (variable STATE_DIRECTORY)",
             "timeout = 60 (variable EDGECERT_TIMEOUT)",
+            "state_dir = /run/state (variable STATE_DIRECTORY)",
+            "edge_address = the site's cname, port 443 (default)",
             "wait = 5 (flag --wait)",
             "verify = auto (default)",
             "verify_every = 86400 (default)",
-            "edge_address = the site's cname, port 443 (default)",
             "trust_anchors = a warning, with the system's roots (default)",
             "name = chosen by the service (default)",
             "rebind = true (/etc/edgecert/config.toml line 4)",
@@ -312,8 +306,8 @@ mod tests {
         let found = lines(&Layer::default(), &variables, text);
         let expected = [
             "config = /etc/edgecert/config.toml; error: /etc/edgecert/config.toml:3: unknown key `basurl` (default)",
-            "timeout = error: /etc/edgecert/config.toml:2: `timeout`: expected a whole number of seconds above 0, not 0 (/etc/edgecert/config.toml line 2)",
-            "wait = error: EDGECERT_WAIT: expected a whole number of seconds, not \"soon\" (variable EDGECERT_WAIT)",
+            "timeout = error: /etc/edgecert/config.toml:2: `timeout`: expected a whole number of seconds above 0 (/etc/edgecert/config.toml line 2)",
+            "wait = error: EDGECERT_WAIT: expected a whole number of seconds (variable EDGECERT_WAIT)",
             "verify = off (/etc/edgecert/config.toml line 4)",
         ];
         for expected in expected {

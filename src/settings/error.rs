@@ -31,6 +31,11 @@ pub(crate) enum SettingsError {
 }
 
 impl SettingsError {
+    /// Whether the variable of the base URL cannot be used.
+    pub(crate) fn is_about_base_url(&self) -> bool {
+        self.name() == Some("EDGECERT_BASE_URL")
+    }
+
     /// The variable, setting or file that cannot be used.
     pub(super) fn name(&self) -> Option<&str> {
         match self {
@@ -47,11 +52,11 @@ pub(crate) enum FileFault {
     #[error("{}{message}", key.as_ref().map(|key| format!("`{key}`: ")).unwrap_or_default())]
     Syntax { key: Option<String>, message: String },
     #[error("unknown key `{key}`")]
-    UnknownKey { key: String, known: Vec<&'static str> },
+    UnknownKey { key: String, known: Vec<String> },
     #[error("`{key}`: expected {expected}")]
     WrongType { key: &'static str, expected: &'static str },
     #[error("`{key}`: {reason}")]
-    Invalid { key: &'static str, reason: String },
+    Invalid { key: String, reason: String },
     #[error("expected `[[lineage]]`, in double brackets")]
     SingleBrackets,
     #[error("a `[[lineage]]` needs either `path`, or `cert` and `key`")]

@@ -1,143 +1,373 @@
-//! All settings, each listed once. Flag, environment variable, file key, help, merging and state files follow from the
-//! list.
+//! All settings, each a field with its documentation. Flags, variables, keys of the file and state files follow from it.
+//!
+//! The doc comments are the help. The structs have none: clap would take it for the summary of every command that has
+//! these flags.
 
-use std::fmt::Display;
-use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
+use clap::{Args, Command, ValueHint};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
-use super::value::{Kind, Value};
-use super::{
-    BaseUrl, EdgeAddresses, ProxySetting, RecordName, TIMEOUT, TrustAnchors, VERIFY, VERIFY_EVERY, Verify,
-    WAIT,
-};
+use super::value::{Switch, choice, quiet};
+use super::{BaseUrl, EdgeAddresses, ProxySetting, RecordName, Seconds, TrustAnchors, Verify};
 use crate::file::recorded_path;
 
-/// One setting, as help and errors describe it.
-#[derive(Clone, Copy)]
-pub(crate) struct Setting {
-    /// Key in the configuration file.
-    pub(crate) name: &'static str,
-    /// Summary, as an imperative or noun phrase.
-    pub(crate) help: &'static str,
-    /// Placeholder for the value in the help.
-    pub(crate) value_name: &'static str,
-    pub(crate) kind: Kind,
-    /// Value or phrase that the help shows as the default.
-    pub(crate) default: Option<&'static (dyn Display + Sync)>,
-    /// Whether a `[[lineage]]` entry may set it too.
-    pub(crate) is_per_lineage: bool,
+/// Prefix of the environment variables.
+pub(super) const PREFIX: &str = "EDGECERT_";
+const HEADING: &str = "Settings (flag, variable or file)";
+
+// All that `certs` and `sites` take.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[group(skip)]
+#[command(next_help_heading = HEADING)]
+#[serde(default)]
+#[expect(clippy::doc_markdown, reason = "help is plain text")]
+#[allow(rustdoc::bare_urls, reason = "help is plain text")]
+pub(crate) struct Connection {
+    /// Base URL of the service, for example https://api.example.net [env: EDGECERT_BASE_URL]
+    #[arg(long, value_name = "URL", value_parser = quiet::<BaseUrl>())]
+    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    pub(crate) base_url: Option<BaseUrl>,
+    /// File that holds the API key; EDGECERT_API_KEY holds the key itself [env: EDGECERT_API_KEY_FILE]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[serde(with = "path", skip_serializing_if = "Option::is_none")]
+    pub(crate) api_key_file: Option<PathBuf>,
+    /// CA certificates to trust for requests to the service [default: the system's trust store] [env: EDGECERT_CA_FILE]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[serde(with = "path", skip_serializing_if = "Option::is_none")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Proxy for requests to the service, without credentials; `off` uses none [default: the variables that curl reads]
+    /// [env: EDGECERT_PROXY]
+    #[arg(long, value_name = "URL", value_parser = quiet::<ProxySetting>())]
+    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    pub(crate) proxy: Option<ProxySetting>,
+    /// Deadline for the whole run [default: 90] [env: EDGECERT_TIMEOUT]
+    #[arg(long, value_name = "SECS", value_parser = quiet::<Seconds<1>>(), allow_negative_numbers = true)]
+    #[serde(with = "bare", skip_serializing_if = "Option::is_none")]
+    pub(crate) timeout: Option<Seconds<1>>,
 }
 
-/// Reads settings from one source: command line, environment or file.
-pub(crate) trait Reader {
-    /// Returns the value of a setting; `None` if it is unset or invalid there.
-    fn read<T: Value>(&mut self, setting: &'static Setting) -> Option<T>;
+// All that `status` takes.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[group(skip)]
+#[command(next_help_heading = HEADING)]
+#[serde(default)]
+#[expect(clippy::doc_markdown, reason = "help is plain text")]
+pub(crate) struct Local {
+    /// Directory of the state files [env: EDGECERT_STATE_DIR]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[serde(with = "path", skip_serializing_if = "Option::is_none")]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// Edges to verify, separated by commas [default: the site's cname, port 443] [env: EDGECERT_EDGE_ADDRESS]
+    #[arg(long, value_name = "HOST:PORT", value_parser = quiet::<EdgeAddresses>())]
+    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    pub(crate) edge_address: Option<EdgeAddresses>,
 }
 
-macro_rules! settings {
-    ($(#[doc = $help:literal] $(#[serde($serde:meta)])? $name:ident: $type:ty = $setting:expr,)+) => {
-        /// The settings from one source; `None` if unset there.
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(default)]
-        #[expect(clippy::doc_markdown, reason = "help is plain text")]
-        #[allow(rustdoc::bare_urls, reason = "help is plain text")]
-        pub(crate) struct Layer {
-            $(
-                #[doc = $help]
-                #[serde(skip_serializing_if = "Option::is_none" $(, $serde)?)]
-                pub(crate) $name: Option<$type>,
-            )+
-        }
-
-        /// All settings, in the order of the help.
-        pub(crate) static SETTINGS: &[Setting] =
-            &[$(Setting { name: stringify!($name), help: $help.trim_ascii(), kind: <$type as Value>::KIND, ..$setting }),+];
-
-        impl Layer {
-            /// Reads each setting.
-            pub(crate) fn read(reader: &mut impl Reader) -> Self {
-                let mut settings = SETTINGS.iter();
-                Self { $($name: settings.next().and_then(|setting| reader.read(setting)),)+ }
-            }
-
-            /// Fills unset settings from a layer of lower priority.
-            pub(crate) fn or(self, lower: Self) -> Self {
-                Self { $($name: self.$name.or(lower.$name),)+ }
-            }
-
-            /// The value of each setting as text, in the order of [`SETTINGS`].
-            pub(super) fn texts(&self) -> Vec<Option<String>> {
-                vec![$(self.$name.as_ref().map(Value::text)),+]
-            }
-        }
-    };
-}
-
-settings! {
-    /// Base URL of the service, for example https://api.example.net
-    base_url: BaseUrl = per_lineage("URL"),
-    /// File that holds the API key; EDGECERT_API_KEY holds the key itself
-    #[serde(with = "recorded_path::option")]
-    api_key_file: PathBuf = per_lineage("FILE"),
-    /// CA certificates to trust for requests to the service
-    #[serde(with = "recorded_path::option")]
-    ca_file: PathBuf = per_lineage("FILE").default(&"the system's trust store"),
-    /// Proxy for requests to the service, without credentials; `off` uses none
-    proxy: ProxySetting = per_lineage("URL").default(&"the variables that curl reads"),
-    /// Directory of the state files
-    state_dir: PathBuf = global("DIR"),
-    /// Deadline for the whole run
-    timeout: NonZeroU64 = per_lineage("SECS").default(&TIMEOUT),
-    /// Wait up to SECS for the edge to serve the certificate; 0 does not wait
-    wait: u64 = per_lineage("SECS").default(&WAIT),
-    /// Verify the result by TLS handshakes with the edge
-    verify: Verify = per_lineage("MODE").default(&VERIFY),
-    /// How often `sync` checks what the edge serves for an unchanged lineage; 0 disables the check
-    verify_every: u64 = per_lineage("SECS").default(&VERIFY_EVERY),
-    /// Edges to verify, separated by commas
-    edge_address: EdgeAddresses = per_lineage("HOST:PORT").default(&"the site's cname, port 443"),
+// The settings from one source; `None` if unset there.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[group(skip)]
+#[command(next_help_heading = HEADING)]
+#[serde(default)]
+#[expect(clippy::doc_markdown, reason = "help is plain text")]
+pub(crate) struct Layer {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) connection: Connection,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) local: Local,
+    /// Wait up to SECS for the edge to serve the certificate; 0 does not wait [default: 30] [env: EDGECERT_WAIT]
+    #[arg(long, value_name = "SECS", value_parser = quiet::<Seconds>(), allow_negative_numbers = true)]
+    #[serde(with = "bare", skip_serializing_if = "Option::is_none")]
+    pub(crate) wait: Option<Seconds>,
+    /// Verify the result by TLS handshakes with the edge [default: auto] [env: EDGECERT_VERIFY]
+    #[arg(long, value_name = "MODE", value_parser = choice::<Verify>())]
+    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    pub(crate) verify: Option<Verify>,
+    /// How often `sync` checks what the edge serves for an unchanged lineage; 0 disables the check [default: 86400]
+    /// [env: EDGECERT_VERIFY_EVERY]
+    #[arg(long, value_name = "SECS", value_parser = quiet::<Seconds>(), allow_negative_numbers = true)]
+    #[serde(with = "bare", skip_serializing_if = "Option::is_none")]
+    pub(crate) verify_every: Option<Seconds>,
     /// Refuse chains that do not lead to a root in FILE, or of the system if it is `system`; `off` disables the check
-    trust_anchors: TrustAnchors = per_lineage("FILE").default(&"a warning, with the system's roots"),
-    /// Name of the records in the service
-    name: RecordName = per_lineage("NAME").default(&"chosen by the service"),
-    /// Rebind covered sites that are bound to another record
-    rebind: bool = per_lineage("BOOL"),
-    /// Allow certificates from test, staging and self-signed issuers
-    allow_untrusted: bool = per_lineage("BOOL"),
-    /// Succeed if no site is covered
-    skip_unmatched: bool = per_lineage("BOOL"),
+    /// [default: a warning, with the system's roots] [env: EDGECERT_TRUST_ANCHORS]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        value_parser = PathBufValueParser::new().map(TrustAnchors::from))]
+    #[serde(deserialize_with = "trust_anchors", skip_serializing_if = "Option::is_none")]
+    pub(crate) trust_anchors: Option<TrustAnchors>,
+    /// Name of the records in the service [default: chosen by the service] [env: EDGECERT_NAME]
+    #[arg(long, value_name = "NAME", value_parser = quiet::<RecordName>())]
+    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<RecordName>,
+    /// Rebind covered sites that are bound to another record [env: EDGECERT_REBIND]
+    #[arg(long, value_name = "BOOL", value_parser = choice::<Switch>().map(bool::from), num_args = 0..=1,
+        require_equals = true, default_missing_value = "yes")]
+    #[serde(deserialize_with = "switch", skip_serializing_if = "Option::is_none")]
+    pub(crate) rebind: Option<bool>,
+    /// Allow certificates from test, staging and self-signed issuers [env: EDGECERT_ALLOW_UNTRUSTED]
+    #[arg(long, value_name = "BOOL", value_parser = choice::<Switch>().map(bool::from), num_args = 0..=1,
+        require_equals = true, default_missing_value = "yes")]
+    #[serde(deserialize_with = "switch", skip_serializing_if = "Option::is_none")]
+    pub(crate) allow_untrusted: Option<bool>,
+    /// Succeed if no site is covered [env: EDGECERT_SKIP_UNMATCHED]
+    #[arg(long, value_name = "BOOL", value_parser = choice::<Switch>().map(bool::from), num_args = 0..=1,
+        require_equals = true, default_missing_value = "yes")]
+    #[serde(deserialize_with = "switch", skip_serializing_if = "Option::is_none")]
+    pub(crate) skip_unmatched: Option<bool>,
 }
 
-/// A setting for the whole run. The macro fills in name, help and kind.
-const fn global(value_name: &'static str) -> Setting {
-    Setting { name: "", help: "", value_name, kind: Kind::Text, default: None, is_per_lineage: false }
+impl Layer {
+    /// Reads one setting. A key that is unknown sets nothing.
+    pub(super) fn one(key: &str, value: Value) -> Result<Self, serde_json::Error> {
+        serde_json::from_value(Value::Object(Map::from_iter([(key.to_owned(), value)])))
+    }
+
+    /// The keys of all settings, in the order of the help.
+    pub(super) fn keys() -> Vec<String> {
+        Self::augment_args(Command::new("")).get_arguments().map(|flag| flag.get_id().to_string()).collect()
+    }
+
+    /// The settings that are set, as state files have them.
+    pub(super) fn values(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(values)) => values,
+            _ => Map::new(),
+        }
+    }
+
+    /// Resolves the paths against a directory.
+    pub(super) fn relative_to(mut self, directory: &Path) -> Self {
+        let Connection { api_key_file, ca_file, .. } = &mut self.connection;
+        for path in [api_key_file, ca_file, &mut self.local.state_dir].into_iter().flatten() {
+            *path = directory.join(&path);
+        }
+        if let Some(TrustAnchors::File(path)) = &mut self.trust_anchors {
+            *path = directory.join(&path);
+        }
+        self
+    }
+
+    /// Fills unset settings from a layer of lower priority.
+    pub(crate) fn or(self, lower: Self) -> Self {
+        let (own, below) = (self.connection, lower.connection);
+        Self {
+            connection: Connection {
+                base_url: own.base_url.or(below.base_url),
+                api_key_file: own.api_key_file.or(below.api_key_file),
+                ca_file: own.ca_file.or(below.ca_file),
+                proxy: own.proxy.or(below.proxy),
+                timeout: own.timeout.or(below.timeout),
+            },
+            local: Local {
+                state_dir: self.local.state_dir.or(lower.local.state_dir),
+                edge_address: self.local.edge_address.or(lower.local.edge_address),
+            },
+            wait: self.wait.or(lower.wait),
+            verify: self.verify.or(lower.verify),
+            verify_every: self.verify_every.or(lower.verify_every),
+            trust_anchors: self.trust_anchors.or(lower.trust_anchors),
+            name: self.name.or(lower.name),
+            rebind: self.rebind.or(lower.rebind),
+            allow_untrusted: self.allow_untrusted.or(lower.allow_untrusted),
+            skip_unmatched: self.skip_unmatched.or(lower.skip_unmatched),
+        }
+    }
 }
 
-/// A setting that a `[[lineage]]` entry may set too.
-const fn per_lineage(value_name: &'static str) -> Setting {
-    Setting { is_per_lineage: true, ..global(value_name) }
+/// The environment variable of a setting, such as `EDGECERT_BASE_URL`.
+pub(super) fn variable(key: &str) -> String {
+    format!("{PREFIX}{}", key.to_ascii_uppercase())
 }
 
-impl Setting {
-    const fn default(self, default: &'static (dyn Display + Sync)) -> Self {
-        Self { default: Some(default), ..self }
+/// A setting that is text. serde's own errors would repeat the value.
+mod text {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+    use serde_json::Value;
+
+    #[expect(clippy::ref_option, reason = "serde passes the field")]
+    pub(super) fn serialize<T: Display, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => to.collect_str(value),
+            None => to.serialize_none(),
+        }
     }
 
-    /// The default as it would be written, or described.
-    pub(super) fn default_text(&self) -> Option<String> {
-        let off = (self.kind == Kind::Switch).then(|| false.text());
-        self.default.map(ToString::to_string).or(off)
+    pub(super) fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<T>, D::Error> {
+        parse(&Value::deserialize(from)?)
     }
 
-    /// The environment variable, such as `EDGECERT_BASE_URL`.
-    pub(crate) fn variable(&self) -> String {
-        format!("EDGECERT_{}", self.name.to_ascii_uppercase())
+    /// Anything but text is as invalid as empty text.
+    pub(super) fn parse<T: FromStr<Err: Display>, E: serde::de::Error>(
+        value: &Value,
+    ) -> Result<Option<T>, E> {
+        value.as_str().unwrap_or_default().trim().parse().map(Some).map_err(E::custom)
+    }
+}
+
+/// A number or a switch, in quotes or not.
+mod bare {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::{Deserialize as _, Deserializer};
+    use serde_json::Value;
+
+    pub(super) use super::text::serialize;
+
+    pub(super) fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<T>, D::Error> {
+        super::text::parse(&match Value::deserialize(from)? {
+            bare @ (Value::Number(_) | Value::Bool(_)) => Value::String(bare.to_string()),
+            other => other,
+        })
+    }
+}
+
+/// A path, which is read as it is: it may be any bytes, with blanks at the ends.
+mod path {
+    use std::path::PathBuf;
+
+    use serde::Deserializer;
+    use serde::de::Error as _;
+
+    pub(super) use crate::file::recorded_path::option::serialize;
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+        let path = super::recorded_path::deserialize(from).ok().filter(|path| !path.as_os_str().is_empty());
+        path.map(Some).ok_or_else(|| D::Error::custom("expected a path in quotes"))
+    }
+}
+
+fn trust_anchors<'de, D: Deserializer<'de>>(from: D) -> Result<Option<TrustAnchors>, D::Error> {
+    let path = path::deserialize(from);
+    path.map_err(|_| D::Error::custom("expected a path, \"system\" or \"off\""))
+        .map(|path| path.map(Into::into))
+}
+
+fn switch<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
+    Ok(bare::deserialize::<Switch, D>(from)?.map(bool::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::FromArgMatches as _;
+    use serde_json::json;
+
+    use super::*;
+    use crate::env::Env;
+    use crate::settings::{Configuration, Layers, default_text, parser};
+
+    /// Each setting with two spellings of a value, and how it is recorded.
+    const ROWS: [(&str, &str, &str, &str); 15] = [
+        ("base_url", "https://a.example", " https://a.example/ ", "https://a.example"),
+        ("api_key_file", "/key", "/./key", "/key"),
+        ("ca_file", "/ca.pem", "/./ca.pem", "/ca.pem"),
+        ("proxy", "http://proxy.example:1080", " proxy.example", "http://proxy.example:1080"),
+        ("timeout", "60", " 060 ", "60"),
+        ("state_dir", "/state", "/./state", "/state"),
+        ("edge_address", "a.example:1,[::1]:2", " a.example:1 , [::1]:2", "a.example:1,[::1]:2"),
+        ("wait", "0", "00", "0"),
+        ("verify", "require", " REQUIRE", "require"),
+        ("verify_every", "60", "060 ", "60"),
+        ("trust_anchors", "system", "system", "system"),
+        ("name", "two words", " two words ", "two words"),
+        ("rebind", "yes", "ON", "true"),
+        ("allow_untrusted", "no", "0", "false"),
+        ("skip_unmatched", "1", " True ", "true"),
+    ];
+
+    fn from_flag(key: &str, value: &str) -> Result<Layer, clap::Error> {
+        let flag = format!("--{}={value}", key.replace('_', "-"));
+        let matches = Layer::augment_args(Command::new("x")).try_get_matches_from(["x", &flag])?;
+        Layer::from_arg_matches(&matches)
     }
 
-    /// The flag without its dashes, such as `base-url`.
-    pub(crate) fn flag(&self) -> String {
-        self.name.replace('_', "-")
+    fn from_variable(key: &str, value: &str) -> Layer {
+        let (name, configuration) = (variable(key), Configuration::default());
+        let env: Env = [(&*name, value)].into_iter().collect();
+        Layers::new(&Layer::default(), &env, &configuration).environment
+    }
+
+    fn from_file(text: &str) -> Configuration {
+        parser::parse(Path::new("/etc/edgecert/config.toml"), text).valid
+    }
+
+    #[test]
+    fn each_setting_reads_alike_everywhere() {
+        assert_eq!(ROWS.map(|row| row.0).to_vec(), Layer::keys());
+        for (key, value, other, recorded) in ROWS {
+            let expected = from_flag(key, value).unwrap();
+            assert_ne!(expected, Layer::default(), "{key}");
+            for value in [value, other] {
+                let line = format!("{key} = {value:?}\n");
+                assert_eq!(from_flag(key, value).unwrap(), expected, "{key}");
+                assert_eq!(from_variable(key, value), expected, "{key}");
+                assert_eq!(from_file(&line).layer, expected, "{key}");
+                if key != "state_dir" {
+                    let entry = from_file(&format!("[[lineage]]\npath = '/a'\n{line}"));
+                    assert_eq!(entry.lineages[0].layer, expected, "{key}");
+                }
+            }
+            let json = serde_json::to_string(&expected).unwrap();
+            assert_eq!(json.replace(['"', '\\'], ""), format!("{{{key}:{recorded}}}"));
+            assert_eq!(serde_json::from_str::<Layer>(&json).unwrap(), expected, "{key}");
+        }
+        let bare = from_file("timeout = 0x3C\nrebind = 1\nskip_unmatched = true\n").layer;
+        let (timeout, yes) = ("60".parse().ok(), Some(true));
+        let connection = Connection { timeout, ..Connection::default() };
+        assert_eq!(bare, Layer { connection, rebind: yes, skip_unmatched: yes, ..Layer::default() });
+    }
+
+    #[test]
+    fn upper_layer_wins() {
+        let all = |of: fn(&(&'static str, &'static str, &'static str, &'static str)) -> &'static str| {
+            let values = ROWS.iter().map(|row| (row.0.to_owned(), json!(of(row))));
+            serde_json::from_value::<Layer>(values.collect()).unwrap()
+        };
+        let (empty, full) = (Layer::default(), all(|row| row.1));
+        assert_eq!(full.values().len(), ROWS.len());
+        assert_eq!(empty.clone().or(full.clone()), full);
+        for (key, value, ..) in ROWS {
+            let upper = Layer::one(key, json!(value)).unwrap();
+            assert_eq!(upper.clone().or(empty.clone()), upper);
+            assert_eq!(upper.or(full.clone()), full, "{key}");
+        }
+    }
+
+    #[test]
+    fn errors_repeat_no_value() {
+        const SECRET: &str = "sk-live hunter2";
+        for (key, ..) in ROWS {
+            let values = [json!(SECRET), json!([SECRET]), json!({ SECRET: 1 }), json!(31337.5), json!("")];
+            let errors = values.into_iter().filter_map(|value| Layer::one(key, value).err());
+            let flag = from_flag(key, SECRET).err().map(|error| error.to_string());
+            for error in errors.map(|error| error.to_string()).chain(flag) {
+                assert!(error.contains("expected ") && !error.contains("hunter2"), "{key}: {error}");
+                assert!(!error.contains("31337"), "{key}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn help_names_variable_and_default() {
+        for flag in Layer::augment_args(Command::new("")).get_arguments() {
+            let (key, help) = (flag.get_id().as_str(), flag.get_help().unwrap().to_string());
+            assert!(help.ends_with(&format!(" [env: {}]", variable(key))), "{help}");
+            let default = default_text(key).filter(|default| default != "false");
+            assert_eq!(
+                help.split_once("[default: ").map(|found| found.1.split_once(']').unwrap().0),
+                default.as_deref()
+            );
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Settings: flag, then environment, then `[[lineage]]` entry, then configuration file, then default.
 //!
-//! `layer` lists every setting once; the defaults are here. Flags are made from that list in `cli`.
+//! `layer` lists every setting once, with its flag; the defaults are here: one in a flag would shadow the file.
 
 mod address;
 mod api_key;
@@ -10,7 +10,6 @@ mod effective;
 mod error;
 mod guards;
 mod heartbeat_url;
-mod inspection;
 mod layer;
 mod layers;
 mod on_failure;
@@ -20,9 +19,7 @@ mod proxy_setting;
 mod record_name;
 mod trust_anchors;
 mod value;
-mod value_error;
 
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,14 +31,14 @@ pub(crate) use self::effective::{EffectiveSetting, ValueOrigin, effective};
 pub(crate) use self::error::{FileFault, SettingsError};
 pub(crate) use self::guards::Guards;
 pub(crate) use self::heartbeat_url::HeartbeatUrl;
-pub(crate) use self::layer::{Layer, Reader, SETTINGS, Setting};
+pub(crate) use self::layer::{Connection, Layer, Local};
 pub(crate) use self::layers::Layers;
 pub(crate) use self::on_failure::{Distrust, Program};
 pub(crate) use self::proxy::Proxy;
 pub(crate) use self::proxy_setting::ProxySetting;
 pub(crate) use self::record_name::RecordName;
 pub(crate) use self::trust_anchors::{Roots, TrustAnchors, TrustPolicy};
-pub(crate) use self::value::{Kind, Value, Verify};
+pub(crate) use self::value::{Seconds, Switch, Verify, choice, quiet};
 use crate::env::Env;
 use crate::secret::Secret;
 
@@ -82,19 +79,20 @@ pub(crate) struct Settings {
 impl Settings {
     /// Completes merged settings with the defaults.
     fn new(base_url: BaseUrl, api_key: Secret, merged: Layer, env: &Env) -> Result<Self, SettingsError> {
-        let proxy = Proxy::find(&base_url, merged.proxy.as_ref(), env)?;
+        let proxy = Proxy::find(&base_url, merged.connection.proxy.as_ref(), env)?;
+        let timeout = timeout(&merged);
         Ok(Self {
             base_url,
             api_key,
             proxy,
             name: merged.name,
-            roots: merged.ca_file.map_or_else(|| Roots::of_system(env), Roots::File),
-            timeout: timeout(merged.timeout),
-            wait: Duration::from_secs(merged.wait.unwrap_or(WAIT)),
+            roots: merged.connection.ca_file.map_or_else(|| Roots::of_system(env), Roots::File),
+            timeout,
+            wait: merged.wait.map_or(Duration::from_secs(WAIT), Seconds::duration),
             verify: merged.verify.unwrap_or(VERIFY),
-            verify_every: Duration::from_secs(merged.verify_every.unwrap_or(VERIFY_EVERY)),
-            state_dir: merged.state_dir.or_else(|| default_state_dir(env)),
-            edge_addresses: merged.edge_address.map(EdgeAddresses::into_vec).unwrap_or_default(),
+            verify_every: merged.verify_every.map_or(Duration::from_secs(VERIFY_EVERY), Seconds::duration),
+            state_dir: merged.local.state_dir.or_else(|| default_state_dir(env)),
+            edge_addresses: merged.local.edge_address.map(EdgeAddresses::into_vec).unwrap_or_default(),
             trust_anchors: TrustPolicy::new(merged.trust_anchors, env),
             rebind: merged.rebind.unwrap_or(false),
             allow_untrusted: merged.allow_untrusted.unwrap_or(false),
@@ -112,8 +110,25 @@ impl Settings {
 }
 
 /// The time limit of a run.
-fn timeout(seconds: Option<NonZeroU64>) -> Duration {
-    Duration::from_secs(seconds.map_or(TIMEOUT, NonZeroU64::get))
+fn timeout(merged: &Layer) -> Duration {
+    merged.connection.timeout.map_or(Duration::from_secs(TIMEOUT), Seconds::duration)
+}
+
+/// The default of a setting, as it would be written or described.
+fn default_text(key: &str) -> Option<String> {
+    Some(match key {
+        "ca_file" => "the system's trust store".into(),
+        "proxy" => "the variables that curl reads".into(),
+        "timeout" => TIMEOUT.to_string(),
+        "edge_address" => "the site's cname, port 443".into(),
+        "wait" => WAIT.to_string(),
+        "verify" => VERIFY.to_string(),
+        "verify_every" => VERIFY_EVERY.to_string(),
+        "trust_anchors" => "a warning, with the system's roots".into(),
+        "name" => "chosen by the service".into(),
+        "rebind" | "allow_untrusted" | "skip_unmatched" => "false".into(),
+        _ => return None,
+    })
 }
 
 /// The directory that systemd created for the unit, else the system's for root, else one in the user's home.

@@ -8,15 +8,16 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use glob::Pattern;
+use serde::Deserialize as _;
+use serde_json::Value;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::configuration::{ConfigurationFile, KeyLines};
-use super::layer::{Layer, Reader, SETTINGS, Setting};
-use super::value::Value;
+use super::layer::Layer;
 use super::{
-    Configuration, FileFault, HeartbeatUrl, LineageEntry, Location, Program, SettingsError, damaged,
-    heartbeat_url, on_failure,
+    Configuration, Connection, FileFault, HeartbeatUrl, LineageEntry, Location, Program, SettingsError,
+    damaged, heartbeat_url, on_failure,
 };
 use crate::names::{Domain, NotADomain};
 use crate::text::{self, sanitize};
@@ -73,22 +74,25 @@ impl DocumentParser<'_> {
             damaged::find(self.text, on_failure::KEY, |value| Program::from_toml(value, self.path).ok());
         let heartbeat =
             damaged::find(self.text, heartbeat_url::KEY, |value| HeartbeatUrl::from_toml(value).ok());
-        let state_dir =
-            damaged::find(self.text, STATE_DIR, |value| Value::from_toml(value, directory(self.path)).ok());
+        let state_dir = damaged::find(self.text, STATE_DIR, |value| {
+            Some(Layer::one(STATE_DIR, recorded(value)).ok()?.relative_to(directory(self.path)))
+        });
         let places = [
             (on_failure::KEY, program.as_ref().map(|found| found.1)),
             (heartbeat_url::KEY, heartbeat.as_ref().map(|found| found.1)),
             (STATE_DIR, state_dir.as_ref().map(|found| found.1)),
         ];
-        let lines =
-            places.into_iter().filter_map(|(key, offset)| Some((key, line_of(self.text, offset?)))).collect();
-        let layer = Layer { state_dir: state_dir.map(|found| found.0), ..Layer::default() };
+        let lines = places
+            .into_iter()
+            .filter_map(|(key, offset)| Some((key.to_owned(), line_of(self.text, offset?))))
+            .collect();
+        let layer = state_dir.map(|found| found.0).unwrap_or_default();
         let valid = Configuration { layer, lines, ..Configuration::default() };
         (valid, program.map(|found| found.0), heartbeat.map(|found| found.0))
     }
 
     fn configuration(&mut self, table: &DeTable<'_>) -> Configuration {
-        let layer = self.layer(table, GLOBAL_KEYS, |_| true);
+        let (layer, lines) = self.layer(table, GLOBAL_KEYS, &[]);
         let mut lineages = match table.get("lineage").map(|value| (value.span(), value.get_ref())) {
             Some((_, DeValue::Array(entries))) => {
                 entries.iter().filter_map(|entry| self.entry(entry)).collect()
@@ -99,8 +103,8 @@ impl DocumentParser<'_> {
             }
             None => Vec::new(),
         };
-        tell_apart(&mut lineages, &layer);
-        Configuration { layer, lines: self.lines(table), lineages }
+        tell_apart(&mut lineages, &layer.connection);
+        Configuration { layer, lines, lineages }
     }
 
     fn on_failure(&mut self, table: &DeTable<'_>) -> Option<Program> {
@@ -119,9 +123,9 @@ impl DocumentParser<'_> {
             return None;
         };
         let faults = self.faults.len();
-        let layer = self.layer(table, LINEAGE_KEYS, |setting| setting.is_per_lineage);
+        let (layer, lines) = self.layer(table, LINEAGE_KEYS, &[STATE_DIR]);
         let domains = self.domains(table);
-        let [path, cert, key] = ["path", "cert", "key"].map(|name| self.value(table, name));
+        let [path, cert, key] = ["path", "cert", "key"].map(|name| self.file_path(table, name));
         let location = match (path, cert, key) {
             (Some(path), None, None) => self.directory_or_pattern(path, table)?,
             (None, Some(cert), Some(key)) => Location::Files { cert, key },
@@ -133,7 +137,7 @@ impl DocumentParser<'_> {
                 return None;
             }
         };
-        Some(LineageEntry { location, account: None, target: None, domains, layer, lines: self.lines(table) })
+        Some(LineageEntry { location, account: None, target: None, domains, layer, lines })
     }
 
     /// A path that exists is not a pattern: acme.sh names directories after wildcards. Neither is the part of the path
@@ -173,7 +177,7 @@ impl DocumentParser<'_> {
                 Some(Ok(domain)) => domains.push(domain),
                 Some(Err(NotADomain)) => {
                     let reason = NotADomain.to_string();
-                    self.fault(name.span(), FileFault::Invalid { key: "domains", reason });
+                    self.fault(name.span(), FileFault::Invalid { key: "domains".into(), reason });
                 }
                 None => self.fault(name.span(), expected.clone()),
             }
@@ -181,37 +185,40 @@ impl DocumentParser<'_> {
         domains
     }
 
-    /// Reads the settings of a table that are `allowed` there, and reports unknown keys.
-    fn layer(
-        &mut self,
-        table: &DeTable<'_>,
-        other_keys: &[&'static str],
-        allowed: fn(&Setting) -> bool,
-    ) -> Layer {
-        let names = SETTINGS.iter().filter(|setting| allowed(setting)).map(|setting| setting.name);
-        let known: Vec<&'static str> = names.chain(other_keys.iter().copied()).collect();
-        for key in table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())) {
-            let fault = FileFault::UnknownKey { key: sanitize(key.get_ref()), known: known.clone() };
-            self.fault(key.span(), fault);
+    /// Reads the settings of a table, with their lines, and reports keys that are neither settings nor `others`.
+    fn layer(&mut self, table: &DeTable<'_>, others: &[&str], refused: &[&str]) -> (Layer, KeyLines) {
+        let (mut layer, mut lines) = (Layer::default(), KeyLines::new());
+        for (name, value) in table {
+            let (key, span) = (name.get_ref().as_ref(), value.span());
+            let is_setting = !others.contains(&key) && !refused.contains(&key);
+            let read =
+                if is_setting { Layer::one(key, recorded(value.get_ref())) } else { Ok(Layer::default()) };
+            if read.as_ref().is_ok_and(|read| *read == Layer::default()) && !others.contains(&key) {
+                let known = Layer::keys().into_iter().filter(|key| !refused.contains(&key.as_str()));
+                let known = known.chain(others.iter().map(ToString::to_string)).collect();
+                self.fault(name.span(), FileFault::UnknownKey { key: sanitize(key), known });
+                continue;
+            }
+            // Those of other keys are not shown with them.
+            if is_setting || [on_failure::KEY, heartbeat_url::KEY].contains(&key) {
+                lines.insert(key.to_owned(), line_of(self.text, span.start));
+            }
+            match read {
+                Ok(read) => layer = layer.or(read),
+                Err(error) => {
+                    let reason = error.to_string();
+                    self.fault(span, FileFault::Invalid { key: key.to_owned(), reason });
+                }
+            }
         }
-        Layer::read(&mut TableReader { parser: self, table, allowed })
+        (layer.relative_to(directory(self.path)), lines)
     }
 
-    /// The lines of the settings in a table, and of `on_failure` and `heartbeat_url`.
-    fn lines(&self, table: &DeTable<'_>) -> KeyLines {
-        let keys = SETTINGS.iter().map(|setting| setting.name).chain([on_failure::KEY, heartbeat_url::KEY]);
-        let line = |key| Some((key, line_of(self.text, table.get(key)?.span().start)));
-        keys.filter_map(line).collect()
-    }
-
-    fn value<T: Value>(&mut self, table: &DeTable<'_>, key: &'static str) -> Option<T> {
-        let value = table.get(key)?;
-        T::from_toml(value.get_ref(), directory(self.path))
-            .map_err(|error| {
-                let reason = error.describe(self.text.get(value.span()).unwrap_or_default());
-                self.fault(value.span(), FileFault::Invalid { key, reason });
-            })
-            .ok()
+    /// Reads a path that is not a setting.
+    fn file_path(&mut self, table: &DeTable<'_>, key: &'static str) -> Option<PathBuf> {
+        let path = table.get(key)?.get_ref().as_str().filter(|path| !path.is_empty());
+        let path = path.map(|path| directory(self.path).join(path));
+        self.check(table, key, path.ok_or("expected a path in quotes"))
     }
 
     /// Returns a checked value, or reports why it is invalid.
@@ -226,7 +233,7 @@ impl DocumentParser<'_> {
             Err(error) => error.to_string(),
         };
         let span = table.get(key).map(Spanned::span).unwrap_or_default();
-        self.fault(span, FileFault::Invalid { key, reason });
+        self.fault(span, FileFault::Invalid { key: key.into(), reason });
         None
     }
 
@@ -237,12 +244,13 @@ impl DocumentParser<'_> {
 
 /// Names the account of each entry that has its own, and numbers further entries for one lineage and account that
 /// name other sites. Without a difference the first entry counts.
-fn tell_apart(entries: &mut [LineageEntry], global: &Layer) {
+fn tell_apart(entries: &mut [LineageEntry], global: &Connection) {
     let mut known: HashMap<(PathBuf, Option<String>), Vec<Vec<Domain>>> = HashMap::new();
     for entry in entries {
         let LineageEntry { layer, domains, .. } = &*entry;
-        let base_url = layer.base_url.as_ref().filter(|own| global.base_url.as_ref() != Some(own));
-        let key = layer.api_key_file.as_ref().filter(|own| global.api_key_file.as_ref() != Some(own));
+        let own = &layer.connection;
+        let base_url = own.base_url.as_ref().filter(|own| global.base_url.as_ref() != Some(own));
+        let key = own.api_key_file.as_ref().filter(|own| global.api_key_file.as_ref() != Some(own));
         let parts = [base_url.map(ToString::to_string), key.map(|path| text::path(&tidy(path)))];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         let account = (!parts.is_empty()).then(|| parts.join(" "));
@@ -264,17 +272,10 @@ fn tidy(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-/// Reads the settings of a table.
-struct TableReader<'p, 'a, 't> {
-    parser: &'p mut DocumentParser<'a>,
-    table: &'t DeTable<'t>,
-    allowed: fn(&Setting) -> bool,
-}
-
-impl Reader for TableReader<'_, '_, '_> {
-    fn read<T: Value>(&mut self, setting: &'static Setting) -> Option<T> {
-        if (self.allowed)(setting) { self.parser.value(self.table, setting.name) } else { None }
-    }
+/// A value as state files have it; null if they cannot.
+fn recorded(value: &DeValue<'_>) -> Value {
+    let value = ValueDeserializer::from(Spanned::new(0..0, value.clone()));
+    Value::deserialize(value).unwrap_or_default()
 }
 
 /// Converts a TOML syntax error to a fault with its offset.
@@ -312,47 +313,38 @@ mod tests {
     }
 
     #[test]
-    fn error_names_line_key_and_value() {
+    fn error_names_line_and_key() {
         let rows = [
             (
                 "base_url = \"x.y\"\nbasurl = \"secret\"\n",
-                "1: `base_url`: expected a URL such as https://HOST, not \"x.y\"",
+                "1: `base_url`: expected a URL such as https://HOST",
             ),
             ("wait = 1\nbasurl = \"secret\"\n", "2: unknown key `basurl`"),
             (
                 "\nbase_url = \"http://a.example\"\n",
-                "2: `base_url`: expected https, not \"http://a.example\": plain http is for loopback addresses only, because requests contain the private key",
+                "2: `base_url`: expected https: plain http is for loopback addresses only, because requests contain the private key",
             ),
             ("edge_address = \"secret_0123456789\"\n", "1: `edge_address`: expected HOST:PORT"),
             ("[lineage]\npath = \"a\"\n", "1: expected `[[lineage]]`, in double brackets"),
             ("lineage = [1]\n", "1: expected `[[lineage]]`, in double brackets"),
             ("api_key = \"secret\"\n", "1: unknown key `api_key`"),
-            (
-                "\ntimeout = \"soon\"\n",
-                "2: `timeout`: expected a whole number of seconds above 0, not \"soon\"",
-            ),
-            ("timeout = -1\n", "1: `timeout`: expected a whole number of seconds above 0, not -1"),
-            ("timeout = 0\n", "1: `timeout`: expected a whole number of seconds above 0, not 0"),
-            ("wait = -1\n", "1: `wait`: expected a whole number of seconds, not -1"),
-            ("verify = 'on'\n", "1: `verify`: expected auto, require or off, not 'on'"),
-            ("verify_every = \"1h\"\n", "1: `verify_every`: expected a whole number of seconds, not \"1h\""),
-            (
-                "trust_anchors = true\n",
-                "1: `trust_anchors`: expected a path, \"system\" or \"off\", not true",
-            ),
-            ("ca_file = 1\n", "1: `ca_file`: expected a path in quotes, not 1"),
-            ("state_dir = \"\"\n", "1: `state_dir`: expected a path in quotes, not \"\""),
+            ("\ntimeout = \"soon\"\n", "2: `timeout`: expected a whole number of seconds above 0"),
+            ("timeout = -1\n", "1: `timeout`: expected a whole number of seconds above 0"),
+            ("timeout = 0\n", "1: `timeout`: expected a whole number of seconds above 0"),
+            ("wait = -1\n", "1: `wait`: expected a whole number of seconds"),
+            ("verify = 'on'\n", "1: `verify`: expected auto, require or off"),
+            ("verify_every = \"1h\"\n", "1: `verify_every`: expected a whole number of seconds"),
+            ("trust_anchors = true\n", "1: `trust_anchors`: expected a path, \"system\" or \"off\""),
+            ("ca_file = 1\n", "1: `ca_file`: expected a path in quotes"),
+            ("state_dir = \"\"\n", "1: `state_dir`: expected a path in quotes"),
             (
                 "[[lineage]]\npath = \"a\"\nrebind = 2\n",
-                "3: `rebind`: expected yes or no, true or false, on or off, 1 or 0, not 2",
+                "3: `rebind`: expected yes or no, true or false, on or off, 1 or 0",
             ),
             ("[[lineage]]\npath = \"a\"\nstate_dir = \"b\"\n", "3: unknown key `state_dir`"),
-            (
-                "[[lineage]]\npath = \"a\"\nname = 1\n",
-                "3: `name`: expected text without control characters, not 1",
-            ),
+            ("[[lineage]]\npath = \"a\"\nname = 1\n", "3: `name`: expected text without control characters"),
             ("[[lineage]]\npth = \"a\"\n", "2: unknown key `pth`"),
-            ("[[lineage]]\npath = 1\n", "2: `path`: expected a path in quotes, not 1"),
+            ("[[lineage]]\npath = 1\n", "2: `path`: expected a path in quotes"),
             ("\n[[lineage]]\nname = \"x\"\n", "2: a `[[lineage]]` needs either `path`, or `cert` and `key`"),
             ("[[lineage]]\npath = \"a\"\ndomains = [\"a\",\n\"b c\"]\n", "4: `domains`: not a domain name"),
             ("[[lineage]]\npath = \"a\"\ndomains = \"a\"\n", "3: `domains`: expected a list of domain names"),
@@ -400,12 +392,12 @@ mod tests {
         let text = "api_key_file = \"key\"\ntrust_anchors = \"ca.pem\"\n[[lineage]]\ncert = \"c.pem\"\nkey = \"/k.pem\"\nwait = 5\ntrust_anchors = \"off\"\nverify_every = 0\n";
         let file = parse(Path::new(FILE), text);
         let file = file.contents().unwrap();
-        assert_eq!(file.layer.api_key_file, Some("/etc/edgecert/key".into()));
+        assert_eq!(file.layer.connection.api_key_file, Some("/etc/edgecert/key".into()));
         let location = Location::Files { cert: "/etc/edgecert/c.pem".into(), key: "/k.pem".into() };
         assert_eq!(file.lineages[0].location, location);
         assert_eq!(file.layer.trust_anchors, Some(TrustAnchors::File("/etc/edgecert/ca.pem".into())));
         let layer = &file.lineages[0].layer;
-        assert_eq!((layer.wait, layer.verify_every), (Some(5), Some(0)));
+        assert_eq!((layer.wait, layer.verify_every), ("5".parse().ok(), "0".parse().ok()));
         assert_eq!(layer.trust_anchors, Some(TrustAnchors::Off));
         for (name, expected) in
             [("./tell", "/etc/edgecert/./tell"), ("/bin/tell", "/bin/tell"), ("tell", "tell")]

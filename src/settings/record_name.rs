@@ -1,13 +1,10 @@
 //! The name of a record, which an upload may set.
 
-use serde::{Deserialize, Serialize};
-
-use super::value::{Kind, Value};
-use super::value_error::ValueError;
-use crate::text::sanitize;
+use std::fmt;
+use std::str::FromStr;
 
 /// The optional `name` of an upload.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordName(String);
 
 impl RecordName {
@@ -16,15 +13,17 @@ impl RecordName {
     }
 }
 
-impl Value for RecordName {
-    const KIND: Kind = Kind::Text;
-
-    fn from_text(text: &str) -> Result<Self, ValueError> {
-        let is_valid = !text.is_empty() && !text.chars().any(char::is_control);
-        is_valid.then(|| Self(text.to_owned())).ok_or(ValueError::Not(Self::KIND))
+impl fmt::Display for RecordName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
+}
 
-    fn text(&self) -> String {
-        sanitize(&self.0)
+impl FromStr for RecordName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_valid = !text.is_empty() && !text.chars().any(char::is_control);
+        is_valid.then(|| Self(text.to_owned())).ok_or("expected text without control characters")
     }
 }

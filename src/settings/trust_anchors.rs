@@ -1,16 +1,11 @@
 //! Trust anchors: the setting, and which root certificates it stands for.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-use toml::de::DeValue;
+use serde::{Serialize, Serializer};
 
-use super::value::{Kind, Value};
-use super::value_error::ValueError;
 use crate::env::Env;
 use crate::file::recorded_path;
-use crate::text;
 
 /// Trusted root certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,17 +25,13 @@ impl Roots {
     }
 }
 
-/// The value of the setting `trust_anchors`. State files spell it as variables do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "RecordedPath", into = "RecordedPath")]
+/// The value of the setting `trust_anchors`.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TrustAnchors {
     Off,
     System,
     File(PathBuf),
 }
-
-#[derive(Serialize, Deserialize)]
-struct RecordedPath(#[serde(with = "recorded_path")] PathBuf);
 
 const OFF: &str = "off";
 const SYSTEM: &str = "system";
@@ -56,46 +47,15 @@ impl From<PathBuf> for TrustAnchors {
     }
 }
 
-impl From<RecordedPath> for TrustAnchors {
-    fn from(RecordedPath(path): RecordedPath) -> Self {
-        path.into()
-    }
-}
-
-impl From<TrustAnchors> for RecordedPath {
-    fn from(anchors: TrustAnchors) -> Self {
-        Self(match anchors {
-            TrustAnchors::Off => OFF.into(),
-            TrustAnchors::System => SYSTEM.into(),
-            TrustAnchors::File(path) => path,
-        })
-    }
-}
-
-impl Value for TrustAnchors {
-    const KIND: Kind = Kind::TrustAnchors;
-
-    fn from_text(text: &str) -> Result<Self, ValueError> {
-        Self::from_os(OsStr::new(text))
-    }
-
-    fn from_os(value: &OsStr) -> Result<Self, ValueError> {
-        if value.is_empty() { Err(ValueError::Not(Self::KIND)) } else { Ok(PathBuf::from(value).into()) }
-    }
-
-    fn from_toml(value: &DeValue<'_>, directory: &Path) -> Result<Self, ValueError> {
-        Ok(match Self::from_text(value.as_str().ok_or(ValueError::Not(Self::KIND))?)? {
-            Self::File(path) => Self::File(directory.join(path)),
-            keyword => keyword,
-        })
-    }
-
-    fn text(&self) -> String {
-        match self {
-            Self::Off => OFF.into(),
-            Self::System => SYSTEM.into(),
-            Self::File(path) => text::path(path),
-        }
+/// State files spell it as variables do.
+impl Serialize for TrustAnchors {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let path = match self {
+            Self::Off => Path::new(OFF),
+            Self::System => Path::new(SYSTEM),
+            Self::File(path) => path,
+        };
+        recorded_path::serialize(path, serializer)
     }
 }
 
@@ -158,10 +118,8 @@ mod tests {
             (" off", TrustAnchors::File(" off".into())),
         ];
         for (text, expected) in rows {
-            assert_eq!(TrustAnchors::from_os(OsStr::new(text)), Ok(expected.clone()), "{text}");
-            let json = serde_json::to_string(&expected).unwrap();
-            assert_eq!(json, format!("{text:?}"));
-            assert_eq!(serde_json::from_str::<TrustAnchors>(&json).unwrap(), expected);
+            assert_eq!(TrustAnchors::from(PathBuf::from(text)), expected, "{text}");
+            assert_eq!(serde_json::to_string(&expected).unwrap(), format!("{text:?}"));
         }
     }
 

@@ -1,208 +1,122 @@
-//! Types of settings, and how they are written in flags, environment variables and the configuration file.
+//! Types of settings that have no file of their own, and their flags.
 
 use std::ffi::OsStr;
-use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
+use std::fmt::{self, Display};
+use std::marker::PhantomData;
+use std::str::FromStr;
+use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use toml::de::DeValue;
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Command, ValueEnum};
+use serde::Serialize;
 
-use super::address::{BaseUrl, EdgeAddresses, NotEdgeAddresses};
-use super::value_error::ValueError;
-use crate::text::{self, display_as_serialized};
+use crate::text::display_as_serialized;
 
-/// Type of a setting.
+/// A whole number of seconds, at least `MIN`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Text,
-    Url,
-    Path,
-    Seconds,
-    PositiveSeconds,
-    Verify,
-    EdgeAddresses,
-    TrustAnchors,
-    Proxy,
-    Switch,
+pub(crate) struct Seconds<const MIN: u64 = 0>(u64);
+
+impl<const MIN: u64> Seconds<MIN> {
+    pub(crate) fn duration(self) -> Duration {
+        Duration::from_secs(self.0)
+    }
 }
 
-impl Kind {
-    /// Description of a valid value, for "expected …".
-    pub(crate) fn expected(self) -> &'static str {
-        match self {
-            Self::Text => "text without control characters",
-            Self::Url => "a URL in quotes",
-            Self::Path => "a path in quotes",
-            Self::Seconds => "a whole number of seconds",
-            Self::PositiveSeconds => "a whole number of seconds above 0",
-            Self::Verify => "auto, require or off",
-            Self::EdgeAddresses => "HOST:PORT",
-            Self::TrustAnchors => "a path, \"system\" or \"off\"",
-            Self::Proxy => "http://HOST:PORT or https://HOST:PORT without credentials, or off",
-            Self::Switch => "yes or no, true or false, on or off, 1 or 0",
+impl<const MIN: u64> FromStr for Seconds<MIN> {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(seconds) if seconds >= MIN => Ok(Self(seconds)),
+            _ if MIN == 0 => Err("expected a whole number of seconds"),
+            _ => Err("expected a whole number of seconds above 0"),
         }
     }
 }
 
-/// A type of setting values. A value is written the same way in flags, variables and the
-/// file.
-pub(crate) trait Value: Clone + Send + Sync + 'static {
-    const KIND: Kind;
-
-    /// Reads text without surrounding whitespace.
-    fn from_text(text: &str) -> Result<Self, ValueError>;
-
-    /// Reads the value of a flag or a variable.
-    fn from_os(value: &OsStr) -> Result<Self, ValueError> {
-        Self::from_text(value.to_str().ok_or(ValueError::Not(Self::KIND))?.trim())
-    }
-
-    /// Reads a value of the configuration file; a path is relative to the file's directory.
-    fn from_toml(value: &DeValue<'_>, _directory: &Path) -> Result<Self, ValueError> {
-        Self::from_text(value.as_str().ok_or(ValueError::Not(Self::KIND))?.trim())
-    }
-
-    /// Writes the value as a variable would have it, safe to print.
-    fn text(&self) -> String;
-}
-
-impl Value for BaseUrl {
-    const KIND: Kind = Kind::Url;
-
-    fn from_text(text: &str) -> Result<Self, ValueError> {
-        text.parse().map_err(ValueError::Url)
-    }
-
-    fn text(&self) -> String {
-        self.to_string()
+impl<const MIN: u64> Display for Seconds<MIN> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
-impl Value for EdgeAddresses {
-    const KIND: Kind = Kind::EdgeAddresses;
-
-    fn from_text(text: &str) -> Result<Self, ValueError> {
-        text.parse().map_err(|NotEdgeAddresses| ValueError::Not(Self::KIND))
-    }
-
-    fn text(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Value for PathBuf {
-    const KIND: Kind = Kind::Path;
-
-    fn from_text(text: &str) -> Result<Self, ValueError> {
-        Self::from_os(OsStr::new(text))
-    }
-
-    /// Reads the path as it is: it may be any bytes, with blanks at the ends.
-    fn from_os(value: &OsStr) -> Result<Self, ValueError> {
-        if value.is_empty() { Err(ValueError::Not(Self::KIND)) } else { Ok(value.into()) }
-    }
-
-    fn from_toml(value: &DeValue<'_>, directory: &Path) -> Result<Self, ValueError> {
-        let path = value.as_str().ok_or(ValueError::Not(Self::KIND))?;
-        Ok(directory.join(Self::from_text(path)?))
-    }
-
-    fn text(&self) -> String {
-        text::path(self)
-    }
-}
-
-impl Value for u64 {
-    const KIND: Kind = Kind::Seconds;
-
-    fn from_text(text: &str) -> Result<Self, ValueError> {
-        text.parse().map_err(|_| ValueError::Not(Self::KIND))
-    }
-
-    /// Reads a TOML integer, or digits in quotes.
-    fn from_toml(value: &DeValue<'_>, _: &Path) -> Result<Self, ValueError> {
-        if let Some(text) = value.as_str() {
-            return Self::from_text(text.trim());
-        }
-        let number = value.as_integer().ok_or(ValueError::Not(Self::KIND))?;
-        Self::from_str_radix(number.as_str(), number.radix()).map_err(|_| ValueError::Not(Self::KIND))
-    }
-
-    fn text(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Value for NonZeroU64 {
-    const KIND: Kind = Kind::PositiveSeconds;
-
-    fn from_text(text: &str) -> Result<Self, ValueError> {
-        text.parse().map_err(|_| ValueError::Not(Self::KIND))
-    }
-
-    fn from_toml(value: &DeValue<'_>, directory: &Path) -> Result<Self, ValueError> {
-        let number = u64::from_toml(value, directory).ok().and_then(Self::new);
-        number.ok_or(ValueError::Not(Self::KIND))
-    }
-
-    fn text(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Value for bool {
-    const KIND: Kind = Kind::Switch;
-
-    fn from_text(text: &str) -> Result<Self, ValueError> {
-        match text.to_ascii_lowercase().as_str() {
-            "1" | "true" | "yes" | "on" => Ok(true),
-            "0" | "false" | "no" | "off" => Ok(false),
-            _ => Err(ValueError::Not(Self::KIND)),
-        }
-    }
-
-    /// Reads a TOML boolean, or the words and numbers that variables may have.
-    fn from_toml(value: &DeValue<'_>, _: &Path) -> Result<Self, ValueError> {
-        match value {
-            DeValue::Boolean(value) => Ok(*value),
-            DeValue::Integer(number) => Self::from_text(number.as_str()),
-            DeValue::String(text) => Self::from_text(text.trim()),
-            _ => Err(ValueError::Not(Self::KIND)),
-        }
-    }
-
-    fn text(&self) -> String {
-        self.to_string()
-    }
-}
-
-/// Whether TLS handshakes verify the result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Whether TLS handshakes verify the result. The doc comments are the help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verify {
-    /// An unreachable edge is a warning.
+    /// Verify; an unreachable edge is a warning
     Auto,
-    /// An unreachable edge is a failure.
+    /// Verify; an unreachable edge is a failure
     Require,
-    /// Make no handshakes.
+    /// Do not verify
     Off,
-}
-
-impl Verify {
-    pub(crate) const ALL: [Self; 3] = [Self::Auto, Self::Require, Self::Off];
 }
 
 display_as_serialized!(Verify);
 
-impl Value for Verify {
-    const KIND: Kind = Kind::Verify;
+impl FromStr for Verify {
+    type Err = &'static str;
 
-    fn from_text(text: &str) -> Result<Self, ValueError> {
-        let mode = Self::ALL.into_iter().find(|mode| mode.to_string().eq_ignore_ascii_case(text));
-        mode.ok_or(ValueError::Not(Self::KIND))
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        ValueEnum::from_str(text, true).map_err(|_| "expected auto, require or off")
+    }
+}
+
+/// The words for a switch.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    #[value(aliases = ["true", "on", "1"])]
+    Yes,
+    #[value(aliases = ["false", "off", "0"])]
+    No,
+}
+
+impl FromStr for Switch {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        ValueEnum::from_str(text, true).map_err(|_| "expected yes or no, true or false, on or off, 1 or 0")
+    }
+}
+
+impl From<Switch> for bool {
+    fn from(switch: Switch) -> Self {
+        switch == Switch::Yes
+    }
+}
+
+/// Parser of a flag. Its errors do not repeat the value, which may be a misplaced secret.
+#[derive(Clone)]
+pub(crate) struct Quiet<T> {
+    choices: Vec<PossibleValue>,
+    parsed: PhantomData<fn() -> T>,
+}
+
+/// Parses any text.
+pub(crate) fn quiet<T>() -> Quiet<T> {
+    Quiet { choices: Vec::new(), parsed: PhantomData }
+}
+
+/// Parses one of the values that the help lists.
+pub(crate) fn choice<T: ValueEnum>() -> Quiet<T> {
+    let values = T::value_variants().iter();
+    Quiet { choices: values.filter_map(ValueEnum::to_possible_value).collect(), parsed: PhantomData }
+}
+
+impl<T: FromStr<Err: Display> + Clone + Send + Sync + 'static> TypedValueParser for Quiet<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
+        value.to_str().unwrap_or_default().trim().parse().map_err(|reason| {
+            let flag = arg.map(ToString::to_string).unwrap_or_default();
+            let message = format!("invalid value for '{flag}': {reason}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
     }
 
-    fn text(&self) -> String {
-        self.to_string()
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let is_listed = !self.choices.is_empty();
+        is_listed.then(|| Box::new(self.choices.iter().cloned()) as Box<dyn Iterator<Item = PossibleValue>>)
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::LineageState;
 use super::lineage_state::hosts_of;
-use crate::settings::{Guards, Layer};
+use crate::settings::{Connection, Guards, Layer};
 
 /// What a run was given by flags and variables. The API key is not part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,8 +71,9 @@ impl Given {
 
     /// Where the service is, and its key.
     fn service(&self) -> Self {
-        let Layer { base_url, api_key_file, ca_file, .. } = self.settings.clone();
-        Self { settings: Layer { base_url, api_key_file, ca_file, ..Layer::default() }, ..Self::default() }
+        let Connection { base_url, api_key_file, ca_file, .. } = self.settings.connection.clone();
+        let connection = Connection { base_url, api_key_file, ca_file, ..Connection::default() };
+        Self { settings: Layer { connection, ..Layer::default() }, ..Self::default() }
     }
 
     /// What holds for later certificates after a run by hand.
@@ -199,10 +200,14 @@ mod tests {
         state.unwrap()
     }
 
+    fn connection() -> Connection {
+        let (base_url, api_key_file) = (SERVICE.parse().ok(), Some("/key".into()));
+        Connection { base_url, api_key_file, ..Connection::default() }
+    }
+
     fn permissions() -> Layer {
         Layer {
-            base_url: SERVICE.parse().ok(),
-            api_key_file: Some("/key".into()),
+            connection: connection(),
             verify: Some(Verify::Off),
             trust_anchors: Some(TrustAnchors::Off),
             rebind: Some(true),
@@ -247,8 +252,7 @@ mod tests {
         assert_eq!((&standing.settings, standing.guards), (&kept, Guards::default()));
         assert_eq!(standing.domains, ["a.example"]);
         let failed = after(&[(hand, "aa", Some(69))]);
-        let service =
-            Layer { base_url: SERVICE.parse().ok(), api_key_file: Some("/key".into()), ..Layer::default() };
+        let service = Layer { connection: connection(), ..Layer::default() };
         let later = failed.given(false).0;
         assert_eq!((later.settings, later.domains), (service, Vec::new()), "it did not succeed");
         // A hook's permissions are for good, its guards are not.

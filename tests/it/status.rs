@@ -174,7 +174,7 @@ fn verify_shows_what_is_served() {
         (&json!("unreachable"), &json!(["127.0.0.1:1 refuses connections"]))
     );
     let output = status(state.path(), &["--verify", "--edge-address", "nonsense"]).exits_with(2);
-    assert!(output.stderr.contains("expected HOST:PORT, not 'nonsense'"), "{}", output.stderr);
+    assert!(output.stderr.contains("expected HOST:PORT"), "{}", output.stderr);
 }
 
 #[test]

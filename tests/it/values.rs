@@ -1,4 +1,4 @@
-//! Wrong values of settings: the error names the value and its origin, with one exit code for one kind of mistake.
+//! Wrong values of settings: the error names their origin and never the value, with one exit code for one kind of mistake.
 
 use crate::harness::{Hook, Lineage, edgecert, sandbox};
 
@@ -22,18 +22,18 @@ const ADDRESSES: [&str; 6] = [
 ];
 const SWITCHES: [&str; 4] = ["perhaps", "2", "-1", "yes no"];
 
-/// Every setting, with values that it refuses and errors repeat. Any other text is a path or a name.
+/// Every setting, with values that it refuses. Any other text is a path or a name.
 const WRONG: [(&str, &[&str]); 15] = [
     ("base_url", &URLS),
     ("api_key_file", &[]),
     ("ca_file", &[]),
     ("proxy", &["socks5://proxy.example", "http://proxy.example:0"]),
-    ("state_dir", &[]),
     ("timeout", &SECONDS),
+    ("state_dir", &[]),
+    ("edge_address", &ADDRESSES),
     ("wait", &SECONDS),
     ("verify", &["perhaps", "1"]),
     ("verify_every", &SECONDS),
-    ("edge_address", &ADDRESSES),
     ("trust_anchors", &[]),
     ("name", &[]),
     ("rebind", &SWITCHES),
@@ -53,11 +53,11 @@ fn with_file(hook: Hook, text: &str) -> Hook {
 }
 
 #[track_caller]
-fn assert_names(hook: Hook, code: i32, expected: &[&str]) {
+fn assert_names(hook: Hook, code: i32, origin: &str, value: &str) {
     let stderr = hook.exits_with(code).stderr;
-    for expected in expected {
-        assert!(stderr.contains(expected), "{expected:?} is not in\n{stderr}");
-    }
+    assert!(stderr.contains(origin), "{origin:?} is not in\n{stderr}");
+    // Hints and expected values have short words, too.
+    assert!(value.len() < 4 || !stderr.contains(value), "{value:?} is in\n{stderr}");
 }
 
 #[test]
@@ -67,9 +67,9 @@ fn wrong_flag_is_a_usage_error() {
         let flag = format!("--{}", key.replace('_', "-"));
         for value in values {
             let argument = format!("{flag}={value}");
-            assert_names(hook(&lineage).args([argument]), 2, &[&flag, &format!("'{value}'")]);
+            assert_names(hook(&lineage).args([argument]), 2, &flag, value);
         }
-        assert_names(hook(&lineage).args([format!("{flag}=")]), 2, &[&flag]);
+        assert_names(hook(&lineage).args([format!("{flag}=")]), 2, &flag, "");
     }
 }
 
@@ -77,7 +77,7 @@ fn wrong_flag_is_a_usage_error() {
 fn negative_number_is_a_value() {
     let lineage = Lineage::issued_for(&["a.example"]);
     for flag in ["--wait", "--timeout", "--verify-every"] {
-        assert_names(hook(&lineage).args([flag, "-1"]), 2, &[flag, "'-1'"]);
+        assert_names(hook(&lineage).args([flag, "-1"]), 2, &format!("invalid value for '{flag} <SECS>'"), "");
     }
 }
 
@@ -94,8 +94,7 @@ fn wrong_variable_is_a_configuration_error() {
     for (key, values) in WRONG {
         let variable = format!("EDGECERT_{}", key.to_uppercase());
         for value in values {
-            let expected = [&format!("{variable}: "), &*format!("{value:?}")];
-            assert_names(hook(&lineage).env(&variable, value), 78, &expected);
+            assert_names(hook(&lineage).env(&variable, value), 78, &format!("{variable}: "), value);
         }
     }
 }
@@ -109,7 +108,7 @@ fn wrong_line_is_a_configuration_error() {
             values.iter().filter(|value| value.parse::<f64>().is_ok()).map(|value| (*value).to_owned());
         for value in quoted.chain(bare).chain(["\"\"".into(), "[]".into()]) {
             let hook = with_file(hook(&lineage), &format!("\n{key} = {value}\n"));
-            assert_names(hook, 78, &[&format!("config.toml:2: `{key}`: "), &value]);
+            assert_names(hook, 78, &format!("config.toml:2: `{key}`: "), value.trim_matches('"'));
         }
     }
 }

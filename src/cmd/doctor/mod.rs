@@ -33,6 +33,7 @@ use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::inventory::Inventory;
 use crate::report::{CommandReport, finding_counts};
+use crate::secret::Secret;
 use crate::settings::{Configuration, Layers, Settings, SettingsError};
 use crate::state::{Deployments, ServiceDeployments, Store};
 use crate::trust::TrustStores;
@@ -52,7 +53,7 @@ struct Doctor<'a> {
 /// Runs the command. The most severe finding decides the exit code.
 pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut CommandReport) {
     if args.lists_settings {
-        return settings::list(&args.settings.layer, context, report);
+        return settings::list(&args.settings, context, report);
     }
     let host = Host::new(args.root.clone(), &context.env);
     let mut doctor = Doctor {
@@ -86,19 +87,22 @@ impl Doctor<'_> {
             Ok(configuration) => (configuration, Ok(())),
             Err(error) => (&empty, Err(error)),
         };
-        let layers = Layers::new(&args.settings.layer, &context.env, configuration);
-        let inspection = layers.inspect();
-        let (settings, has_api_key) = (layers.inspected_settings(&inspection), inspection.api_key.is_ok());
-        let state_dir = inspection.state_dir;
-        let is_unset = matches!(inspection.base_url, Err(SettingsError::NoBaseUrl))
-            && matches!(inspection.api_key, Err(SettingsError::NoApiKey));
+        let layers = Layers::new(&args.settings, &context.env, configuration);
+        let (base_url, api_key, state_dir) = (layers.base_url(), layers.api_key(), layers.state_dir());
+        let has_api_key = api_key.is_ok();
+        // Without an API key, an empty one is sent.
+        let key = || api_key.clone().unwrap_or_else(|_| Secret::new(String::new()));
+        let settings = base_url.as_ref().ok().map(|url| layers.complete(url.clone(), key())).transpose();
+        let is_unset = matches!(base_url, Err(SettingsError::NoBaseUrl))
+            && matches!(api_key, Err(SettingsError::NoApiKey));
         self.has_settings = !is_unset || result.is_err();
         self.findings.extend(setup::configuration_file(context));
         // With an account of its own, no entry needs the settings of the run.
         let is_needed = !(is_unset && accounts::covers_all(configuration));
-        let (url, key) = (inspection.base_url, inspection.api_key);
-        let service = is_needed.then_some((url, key));
-        self.findings.extend(setup::check_settings(result, inspection.unusable, service));
+        let service = is_needed.then_some((base_url, api_key));
+        let unusable = layers.unusable.iter().filter(|error| !error.is_about_base_url()).cloned();
+        let unusable = unusable.chain(settings.as_ref().err().cloned());
+        self.findings.extend(setup::check_settings(result, unusable, service));
         self.findings.extend(accounts::overridden(configuration, &layers));
         self.findings.extend(accounts::keys_of_other_services(configuration));
         self.findings.extend(context.on_failure().and_then(setup::check_on_failure));
@@ -106,6 +110,7 @@ impl Doctor<'_> {
             self.findings.extend(context.configuration_path().and_then(setup::check_heartbeat_url));
         }
         self.findings.extend(setup::check_state(state_dir.as_deref()));
+        let settings = settings.ok().flatten();
         let account = settings.as_ref().and_then(|settings| self.check_service(settings, has_api_key));
         let store = state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
         let managed = self.check_lineages(store.as_ref(), configuration, &layers);

@@ -11,7 +11,7 @@ use crate::text;
 /// One setting in the JSON report.
 #[derive(Serialize)]
 struct Row {
-    key: &'static str,
+    key: String,
     /// The lineage whose `[[lineage]]` entry has it; `null` for the whole run.
     lineage: Option<String>,
     /// `null` if it is unset or invalid.
@@ -70,7 +70,7 @@ fn table(mut table: Table, rows: &[&Row], style: Style) -> String {
             None => "-",
         };
         let value = row.value.as_deref().unwrap_or(absent);
-        let cells = [Some(row.key), Some(value), Some(row.origin.as_str())];
+        let cells = [Some(row.key.as_str()), Some(value), Some(row.origin.as_str())];
         let cells = row.lineage.as_deref().into_iter().chain(cells.into_iter().flatten());
         table.row(cells.map(Cell::from));
         if let Some(error) = &row.error {

@@ -33,7 +33,7 @@ pub(super) fn configuration_file(context: &Context) -> Option<DoctorFinding> {
 /// setting is not missing if the file that may hold it is invalid.
 pub(super) fn check_settings(
     configuration: Result<(), SettingsError>,
-    unusable: Vec<SettingsError>,
+    unusable: impl Iterator<Item = SettingsError>,
     service: Option<(Result<BaseUrl, SettingsError>, Result<Secret, SettingsError>)>,
 ) -> Vec<DoctorFinding> {
     let is_file_invalid = configuration.is_err();

@@ -62,7 +62,7 @@ impl LineageStatus {
         };
         let pending_since = begun.or_else(unseen);
         let is_recorded = matches!(disk, DiskStatus::Leaf { age: LeafAge::Same, .. } | DiskStatus::Missing);
-        let recorded_edge = state.and_then(|state| state.given(is_recorded).0.settings.edge_address);
+        let recorded_edge = state.and_then(|state| state.given(is_recorded).0.settings.local.edge_address);
         Self {
             name,
             client: source.as_ref().map(|source| source.client),
@@ -80,7 +80,8 @@ impl LineageStatus {
             last_error: state.and_then(|state| state.result.clone()).filter(|result| result.exit_code != 0),
             deployed: state.and_then(LineageState::deployed).cloned(),
             sites: state.map(|state| sites(state, &disk)).unwrap_or_default(),
-            edge_address: recorded_edge.or_else(|| entry.and_then(|entry| entry.layer.edge_address.clone())),
+            edge_address: recorded_edge
+                .or_else(|| entry.and_then(|entry| entry.layer.local.edge_address.clone())),
             disk,
         }
     }

@@ -31,7 +31,7 @@ use crate::error::{CommandError, ErrorKind, state_dir_hint};
 use crate::file;
 use crate::inventory::Inventory;
 use crate::report::{AnyReport, CommandReport};
-use crate::settings::Layers;
+use crate::settings::{Layer, Layers};
 use crate::state::Store;
 use crate::text;
 
@@ -67,7 +67,8 @@ pub fn discard_metrics(path: &Path) {
 
 fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Result<(), CommandError> {
     let configuration = context.configuration()?;
-    let layers = Layers::new(&args.settings.layer, &context.env, configuration);
+    let flags = Layer { local: args.settings.clone(), ..Layer::default() };
+    let layers = Layers::new(&flags, &context.env, configuration);
     layers.require_valid()?;
     let store = open_store(&layers, args.check && !args.monitoring.allow_empty)?;
     if let Some(lineage) = &args.forget {

@@ -13,7 +13,7 @@ use crate::bundle::Files;
 use crate::deploy::model::{Faults, ModelEdge, ModelRecord, ModelSite, NAMES, SITE_NAMES, World, covers};
 use crate::leaf::Leaf;
 use crate::names::Domain;
-use crate::settings::{Configuration, Layer, Layers, Settings, Verify};
+use crate::settings::{Configuration, Connection, Layer, Layers, Local, Settings, Verify};
 use crate::source::{AcmeClient, Source};
 
 const START: OffsetDateTime = datetime!(2026-06-01 00:00 UTC);
@@ -27,12 +27,12 @@ static SETTINGS: LazyLock<[Arc<Settings>; 4]> = LazyLock::new(|| {
 
 fn settings(rebind: bool, verify: Verify) -> Arc<Settings> {
     let flags = Layer {
-        base_url: "https://api.example.net".parse().ok(),
+        connection: Connection { base_url: "https://api.example.net".parse().ok(), ..Connection::default() },
+        local: Local { state_dir: Some("/state".into()), ..Local::default() },
         rebind: Some(rebind),
         verify: Some(verify),
-        verify_every: Some(3600),
+        verify_every: "3600".parse().ok(),
         skip_unmatched: Some(true),
-        state_dir: Some("/state".into()),
         ..Layer::default()
     };
     let env = [("EDGECERT_API_KEY", "key")].into_iter().collect();
