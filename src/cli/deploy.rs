@@ -36,7 +36,7 @@ pub(crate) struct DeployArgs {
     pub(crate) force: bool,
 
     #[command(flatten)]
-    pub(crate) guards: GuardArgs,
+    pub(crate) guards: Guards,
 
     #[command(flatten)]
     pub(crate) settings: Layer,
@@ -56,30 +56,8 @@ pub(crate) struct PlanArgs {
     pub(crate) deploy: DeployArgs,
 }
 
-// Guard overrides. No doc comment, here and below: clap would take it for the summary of every command that has
-// these flags.
-#[derive(Args, Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "four separate guards")]
-#[command(next_help_heading = "Guard overrides")]
-pub(crate) struct GuardArgs {
-    /// Replace a record even if another site bound to it loses coverage
-    #[arg(long)]
-    pub(crate) allow_shrink: bool,
-
-    /// Replace a certificate that was issued later than this one
-    #[arg(long)]
-    pub(crate) allow_older: bool,
-
-    /// Replace a record that the service issues and renews itself (type lets)
-    #[arg(long)]
-    pub(crate) replace_lets: bool,
-
-    /// Replace a record even if the service's listing is incomplete; other sites may lose coverage
-    #[arg(long)]
-    pub(crate) allow_partial: bool,
-}
-
-// The lineage. Without any of these flags, the ACME client's variables name it.
+// The lineage. Without any of these flags, the ACME client's variables name it. No doc comment: clap would take it for
+// the summary of every command that has these flags.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Certificate")]
 pub(crate) struct CertificateArgs {
@@ -110,16 +88,4 @@ impl CertificateArgs {
 /// The path of standard input for `-`, and otherwise the path itself.
 fn standard_input(path: &Path) -> &Path {
     if path == Path::new("-") { Path::new(STANDARD_INPUT) } else { path }
-}
-
-impl GuardArgs {
-    /// Converts the flags to overrides.
-    pub(crate) fn guards(&self) -> Guards {
-        Guards {
-            allow_shrink: self.allow_shrink,
-            allow_older: self.allow_older,
-            replace_lets: self.replace_lets,
-            allow_partial: self.allow_partial,
-        }
-    }
 }

@@ -135,7 +135,7 @@ impl<'a> Run<'a> {
                     source,
                     settings,
                     domains,
-                    guards: args.guards.guards(),
+                    guards: args.guards,
                     only_leaf: None,
                     upload_only: !args.domains.is_empty() && settings.wait.is_zero(),
                     force: args.force,
@@ -247,7 +247,7 @@ impl Target {
         let given = Given {
             domains: recorded_domains(&distinct(&args.domains)),
             settings: self.flags.clone(),
-            guards: args.guards.guards(),
+            guards: args.guards,
         };
         let options = RunOptions {
             is_configured: self.is_configured,
