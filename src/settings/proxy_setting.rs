@@ -34,7 +34,11 @@ impl fmt::Display for ProxySetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => f.write_str("off"),
-            Self::Url(url) => f.write_str(url.as_str().trim_end_matches('/')),
+            Self::Url(url) => {
+                // `Url` drops the port 80, which is not the default of a proxy.
+                let port = if url.scheme() == "http" && url.port().is_none() { ":80" } else { "" };
+                write!(f, "{}{port}", url.as_str().trim_end_matches('/'))
+            }
         }
     }
 }
@@ -48,6 +52,7 @@ mod tests {
         for (text, expected) in [
             ("http://proxy.example:3128", Some("http://proxy.example:3128")),
             ("proxy.example", Some("http://proxy.example:1080")),
+            ("proxy.example:80", Some("http://proxy.example:80")),
             ("https://proxy.example", Some("https://proxy.example")),
             ("OFF", Some("off")),
             ("http://user:hunter2@proxy.example:3128", None),
