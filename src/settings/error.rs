@@ -53,8 +53,6 @@ pub(crate) enum FileFault {
     Syntax { key: Option<String>, message: String },
     #[error("unknown key `{key}`")]
     UnknownKey { key: String, known: Vec<String> },
-    #[error("`{key}`: expected {expected}")]
-    WrongType { key: &'static str, expected: &'static str },
     #[error("`{key}`: {reason}")]
     Invalid { key: String, reason: String },
     #[error("expected `[[lineage]]`, in double brackets")]

@@ -32,16 +32,15 @@ const LINEAGE_KEYS: &[&str] = &["path", "cert", "key", "domains"];
 /// Parses the text.
 pub(super) fn parse(path: &Path, text: &str) -> ConfigurationFile {
     let mut parser = DocumentParser { path, text, faults: Vec::new() };
-    let (valid, on_failure, heartbeat_url) = match DeTable::parse(text) {
-        Ok(document) => {
-            let table = document.get_ref();
-            (parser.configuration(table), parser.on_failure(table), parser.heartbeat_url(table))
-        }
-        Err(error) => {
+    let table = DeTable::parse(text).map_or_else(
+        |error| {
             parser.faults.push(syntax_fault(text, &error));
-            parser.damaged()
-        }
-    };
+            damaged::read(text, &[on_failure::KEY, heartbeat_url::KEY, STATE_DIR])
+        },
+        Spanned::into_inner,
+    );
+    let valid = parser.configuration(&table);
+    let (on_failure, heartbeat_url) = (parser.on_failure(&table), parser.heartbeat_url(&table));
     let mut faults = parser.faults;
     faults.sort_by_key(|(offset, _)| *offset);
     // Counts each line once, however many faults there are.
@@ -68,29 +67,6 @@ struct DocumentParser<'a> {
 }
 
 impl DocumentParser<'_> {
-    /// The settings that are read even from invalid TOML.
-    fn damaged(&self) -> (Configuration, Option<Program>, Option<HeartbeatUrl>) {
-        let program =
-            damaged::find(self.text, on_failure::KEY, |value| Program::from_toml(value, self.path).ok());
-        let heartbeat =
-            damaged::find(self.text, heartbeat_url::KEY, |value| HeartbeatUrl::from_toml(value).ok());
-        let state_dir = damaged::find(self.text, STATE_DIR, |value| {
-            Some(Layer::one(STATE_DIR, recorded(value)).ok()?.relative_to(directory(self.path)))
-        });
-        let places = [
-            (on_failure::KEY, program.as_ref().map(|found| found.1)),
-            (heartbeat_url::KEY, heartbeat.as_ref().map(|found| found.1)),
-            (STATE_DIR, state_dir.as_ref().map(|found| found.1)),
-        ];
-        let lines = places
-            .into_iter()
-            .filter_map(|(key, offset)| Some((key.to_owned(), line_of(self.text, offset?))))
-            .collect();
-        let layer = state_dir.map(|found| found.0).unwrap_or_default();
-        let valid = Configuration { layer, lines, ..Configuration::default() };
-        (valid, program.map(|found| found.0), heartbeat.map(|found| found.0))
-    }
-
     fn configuration(&mut self, table: &DeTable<'_>) -> Configuration {
         let (layer, lines) = self.layer(table, GLOBAL_KEYS, &[]);
         let mut lineages = match table.get("lineage").map(|value| (value.span(), value.get_ref())) {
@@ -165,21 +141,18 @@ impl DocumentParser<'_> {
     }
 
     fn domains(&mut self, table: &DeTable<'_>) -> Vec<Domain> {
+        const EXPECTED: &str = "expected a list of domain names";
         let Some(value) = table.get("domains") else { return Vec::new() };
-        let expected = FileFault::WrongType { key: "domains", expected: "a list of domain names" };
         let Some(names) = value.get_ref().as_array() else {
-            self.fault(value.span(), expected);
+            self.invalid(value.span(), "domains", EXPECTED);
             return Vec::new();
         };
         let mut domains = Vec::new();
         for name in names {
             match name.get_ref().as_str().map(str::parse) {
                 Some(Ok(domain)) => domains.push(domain),
-                Some(Err(NotADomain)) => {
-                    let reason = NotADomain.to_string();
-                    self.fault(name.span(), FileFault::Invalid { key: "domains".into(), reason });
-                }
-                None => self.fault(name.span(), expected.clone()),
+                Some(Err(NotADomain)) => self.invalid(name.span(), "domains", NotADomain),
+                None => self.invalid(name.span(), "domains", EXPECTED),
             }
         }
         domains
@@ -205,10 +178,7 @@ impl DocumentParser<'_> {
             }
             match read {
                 Ok(read) => layer = layer.or(read),
-                Err(error) => {
-                    let reason = error.to_string();
-                    self.fault(span, FileFault::Invalid { key: key.to_owned(), reason });
-                }
+                Err(error) => self.invalid(span, key, error),
             }
         }
         (layer.relative_to(directory(self.path)), lines)
@@ -228,13 +198,13 @@ impl DocumentParser<'_> {
         key: &'static str,
         checked: Result<T, impl Display>,
     ) -> Option<T> {
-        let reason = match checked {
-            Ok(value) => return Some(value),
-            Err(error) => error.to_string(),
-        };
-        let span = table.get(key).map(Spanned::span).unwrap_or_default();
-        self.fault(span, FileFault::Invalid { key: key.into(), reason });
-        None
+        checked
+            .map_err(|error| self.invalid(table.get(key).map(Spanned::span).unwrap_or_default(), key, error))
+            .ok()
+    }
+
+    fn invalid(&mut self, span: Range<usize>, key: &str, reason: impl Display) {
+        self.fault(span, FileFault::Invalid { key: key.to_owned(), reason: reason.to_string() });
     }
 
     fn fault(&mut self, span: Range<usize>, fault: FileFault) {
