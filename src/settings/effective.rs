@@ -3,8 +3,7 @@
 //! A value is shown as it would be written, but only the length of the API key, a proxy without its credentials, and no
 //! invalid value, because it may be a misplaced secret.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
@@ -31,41 +30,10 @@ pub(crate) struct EffectiveSetting {
     pub(crate) lineage: Option<String>,
     /// `None` if it is unset without a default, or invalid.
     pub(crate) value: Option<String>,
-    pub(crate) origin: ValueOrigin,
+    /// The flag, variable, file or line that has it; `None` if nothing sets it.
+    pub(crate) origin: Option<String>,
     /// Why it is invalid, or missing although it is required.
     pub(crate) error: Option<SettingsError>,
-}
-
-/// Where the value of a setting comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ValueOrigin {
-    /// The flag, without dashes.
-    Flag(String),
-    /// The environment variable.
-    Variable(String),
-    /// A line of the configuration file.
-    Line {
-        file: PathBuf,
-        line: usize,
-    },
-    /// The file that holds the API key.
-    KeyFile(PathBuf),
-    /// The systemd credential that holds the API key.
-    Credential(PathBuf),
-    Default,
-}
-
-impl fmt::Display for ValueOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Flag(flag) => write!(f, "flag --{flag}"),
-            Self::Variable(name) => write!(f, "variable {name}"),
-            Self::Line { file, line } => write!(f, "{} line {line}", path(file)),
-            Self::KeyFile(file) => write!(f, "file {}", path(file)),
-            Self::Credential(file) => write!(f, "credential {}", path(file)),
-            Self::Default => f.write_str("default"),
-        }
-    }
 }
 
 /// Lists every setting, then those of `[[lineage]]` entries. `config` is the value of `--config`. Reads the API key,
@@ -96,9 +64,9 @@ struct List<'a> {
 impl List<'_> {
     fn config_file(&self, flag: Option<&Path>) -> EffectiveSetting {
         let origin = match (flag, self.layers.env.raw(CONFIG_VARIABLE)) {
-            (Some(_), _) => ValueOrigin::Flag("config".into()),
-            (None, Some(_)) => ValueOrigin::Variable(CONFIG_VARIABLE.into()),
-            (None, None) => ValueOrigin::Default,
+            (Some(_), _) => Some("flag --config".into()),
+            (None, Some(_)) => Some(of_variable(CONFIG_VARIABLE)),
+            (None, None) => None,
         };
         // Faults in lines of settings are shown with these.
         let is_known = |fault: &&SettingsError| match fault {
@@ -113,10 +81,10 @@ impl List<'_> {
     fn setting(&self, key: &str) -> EffectiveSetting {
         let variable = variable(key);
         let (value, origin, error) = if let Some(value) = text(&self.flags, key) {
-            (Some(value), ValueOrigin::Flag(key.replace('_', "-")), None)
+            (Some(value), Some(format!("flag --{}", key.replace('_', "-"))), None)
         } else if self.layers.env.raw(&variable).is_some() {
             let error = self.layers.unusable.iter().find(|error| error.name() == Some(&variable));
-            (text(&self.environment, key), ValueOrigin::Variable(variable), error.cloned())
+            (text(&self.environment, key), Some(of_variable(&variable)), error.cloned())
         } else if let Some(line) = self.file.valid.lines.get(key) {
             (text(&self.file.valid.layer.values(), key), self.line(*line), self.fault_at(*line))
         } else {
@@ -125,18 +93,14 @@ impl List<'_> {
         EffectiveSetting { key: key.to_owned(), lineage: None, value, origin, error }
     }
 
-    fn default(&self, key: &str) -> (Option<String>, ValueOrigin, Option<SettingsError>) {
+    fn default(&self, key: &str) -> (Option<String>, Option<String>, Option<SettingsError>) {
         match key {
-            "base_url" => (None, ValueOrigin::Default, self.missing(SettingsError::NoBaseUrl)),
+            "base_url" => (None, None, self.missing(SettingsError::NoBaseUrl)),
             "state_dir" => {
-                let unit = self
-                    .layers
-                    .env
-                    .raw(STATE_DIRECTORY)
-                    .map(|_| ValueOrigin::Variable(STATE_DIRECTORY.into()));
-                (self.layers.state_dir().as_deref().map(path), unit.unwrap_or(ValueOrigin::Default), None)
+                let origin = self.layers.env.raw(STATE_DIRECTORY).map(|_| of_variable(STATE_DIRECTORY));
+                (self.layers.state_dir().as_deref().map(path), origin, None)
             }
-            _ => (default_text(key), ValueOrigin::Default, None),
+            _ => (default_text(key), None, None),
         }
     }
 
@@ -147,10 +111,10 @@ impl List<'_> {
             Err(error) => (None, Some(error)),
         };
         let origin = match self.layers.key_location() {
-            Some(KeyLocation::File(path)) => ValueOrigin::KeyFile(path),
-            Some(KeyLocation::Variable) => ValueOrigin::Variable(api_key::VARIABLE.into()),
-            Some(KeyLocation::Credential(path)) => ValueOrigin::Credential(path),
-            None => ValueOrigin::Default,
+            Some(KeyLocation::File(file)) => Some(format!("file {}", path(&file))),
+            Some(KeyLocation::Variable) => Some(of_variable(api_key::VARIABLE)),
+            Some(KeyLocation::Credential(file)) => Some(format!("credential {}", path(&file))),
+            None => None,
         };
         EffectiveSetting { key: "api_key".into(), lineage: None, value, origin, error }
     }
@@ -158,20 +122,14 @@ impl List<'_> {
     /// The proxy for requests to the base URL.
     fn proxy(&self) -> EffectiveSetting {
         let setting = self.setting(PROXY);
-        if setting.origin != ValueOrigin::Default {
+        if setting.origin.is_some() {
             return setting;
         }
         let url = self.layers.of_run().connection.base_url;
-        let variable = |name: &str| ValueOrigin::Variable(name.to_owned());
         let (value, origin, error) = match url.map(|url| Proxy::find(&url, None, self.layers.env)) {
-            Some(Ok(Some(proxy))) => {
-                (Some(proxy.text()), proxy.variable.map_or(ValueOrigin::Default, variable), None)
-            }
-            Some(Err(error)) => {
-                let origin = error.name().map_or(ValueOrigin::Default, variable);
-                (None, origin, Some(error))
-            }
-            Some(Ok(None)) | None => (None, ValueOrigin::Default, None),
+            Some(Ok(Some(proxy))) => (Some(proxy.text()), proxy.variable.map(of_variable), None),
+            Some(Err(error)) => (None, error.name().map(of_variable), Some(error)),
+            Some(Ok(None)) | None => (None, None, None),
         };
         EffectiveSetting { key: PROXY.into(), lineage: None, value, origin, error }
     }
@@ -193,7 +151,7 @@ impl List<'_> {
 
     fn only_in_file(&self, key: &str, value: Option<String>) -> EffectiveSetting {
         let line = self.file.valid.lines.get(key);
-        let origin = line.map_or(ValueOrigin::Default, |line| self.line(*line));
+        let origin = line.and_then(|line| self.line(*line));
         let error = line.and_then(|line| self.fault_at(*line));
         EffectiveSetting { key: key.to_owned(), lineage: None, value, origin, error }
     }
@@ -212,8 +170,8 @@ impl List<'_> {
         Layer::keys().into_iter().filter_map(setting).collect()
     }
 
-    fn line(&self, line: usize) -> ValueOrigin {
-        ValueOrigin::Line { file: self.file.path.clone().unwrap_or_default(), line }
+    fn line(&self, line: usize) -> Option<String> {
+        Some(format!("{} line {line}", path(self.file.path.as_deref()?)))
     }
 
     fn fault_at(&self, wanted: usize) -> Option<SettingsError> {
@@ -226,6 +184,10 @@ impl List<'_> {
     fn missing(&self, error: SettingsError) -> Option<SettingsError> {
         self.file.faults.is_empty().then_some(error)
     }
+}
+
+fn of_variable(name: &str) -> String {
+    format!("variable {name}")
 }
 
 /// A value as a variable would have it, safe to print.
@@ -256,7 +218,7 @@ mod tests {
             let error = setting.error.map(|error| format!("error: {error}"));
             let both: Vec<String> = setting.value.into_iter().chain(error).collect();
             let value = if both.is_empty() { "unset".to_owned() } else { both.join("; ") };
-            format!("{lineage}{} = {value} ({})", setting.key, setting.origin)
+            format!("{lineage}{} = {value} ({})", setting.key, setting.origin.as_deref().unwrap_or("default"))
         };
         effective(flags, None, &env, &file).into_iter().map(line).collect()
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind};
 use crate::report::{Cell, CommandReport, Style, Table};
-use crate::settings::{EffectiveSetting, Layer, ValueOrigin};
+use crate::settings::{EffectiveSetting, Layer};
 use crate::text;
 
 /// One setting in the JSON report.
@@ -42,8 +42,8 @@ impl Row {
             key: setting.key,
             lineage: setting.lineage,
             value: setting.value,
-            origin: setting.origin.to_string(),
-            is_default: setting.origin == ValueOrigin::Default,
+            is_default: setting.origin.is_none(),
+            origin: setting.origin.unwrap_or_else(|| "default".into()),
             error: error.as_ref().map(|error| error.message().to_owned()),
             hint: error.as_ref().and_then(|error| error.advice().map(str::to_owned)),
             kind: error.as_ref().map(CommandError::kind),
