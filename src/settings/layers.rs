@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::api_key::{self, KeyLocation};
 use super::layer::{Connection, Layer, Local, PREFIX, variable};
 use super::{
-    BaseUrl, Configuration, EdgeAddresses, LineageEntry, Settings, SettingsError, TrustAnchors, TrustPolicy,
+    BaseUrl, Configuration, EdgeAddresses, LineageEntry, Settings, SettingsError, TrustAnchors,
     default_state_dir, timeout,
 };
 use crate::clock::Deadline;
@@ -17,20 +17,12 @@ use crate::secret::Secret;
 /// The layers of settings that apply to the whole run. The methods add those of one lineage: its recorded options and
 /// its configuration entry.
 pub(crate) struct Layers<'a> {
-    pub(super) env: &'a Env,
+    pub(crate) env: &'a Env,
     pub(super) flags: &'a Layer,
     pub(super) environment: Layer,
     /// Errors of invalid variables.
     pub(crate) unusable: Vec<SettingsError>,
     pub(super) file: &'a Layer,
-}
-
-/// Settings of `deploy` that may differ between lineages.
-pub(crate) struct LineageOptions {
-    pub(crate) rebind: bool,
-    pub(crate) allow_untrusted: bool,
-    pub(crate) skip_unmatched: bool,
-    pub(crate) trust_anchors: TrustPolicy,
 }
 
 impl<'a> Layers<'a> {
@@ -102,17 +94,6 @@ impl<'a> Layers<'a> {
         Ok(recorded.api_key_file.as_ref())
     }
 
-    /// Resolves the options of one lineage, even if other settings are invalid.
-    pub(crate) fn lineage_options(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> LineageOptions {
-        let merged = self.merge(recorded, entry);
-        LineageOptions {
-            rebind: merged.rebind.unwrap_or(false),
-            allow_untrusted: merged.allow_untrusted.unwrap_or(false),
-            skip_unmatched: merged.skip_unmatched.unwrap_or(false),
-            trust_anchors: TrustPolicy::new(merged.trust_anchors, self.env),
-        }
-    }
-
     /// The state directory, even if other settings are invalid; `None` if there is none.
     pub(crate) fn state_dir(&self) -> Option<PathBuf> {
         self.of_run().local.state_dir.or_else(|| default_state_dir(self.env))
@@ -182,7 +163,8 @@ impl<'a> Layers<'a> {
         self.merge(&Layer::default(), None)
     }
 
-    fn merge(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Layer {
+    /// The settings of a lineage, even if some are invalid.
+    pub(crate) fn merge(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Layer {
         let given = self.flags.clone().or(self.environment.clone());
         given.or(recorded.clone()).or(self.configured(entry))
     }

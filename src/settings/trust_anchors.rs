@@ -94,7 +94,7 @@ pub(crate) enum TrustPolicy {
 }
 
 impl TrustPolicy {
-    pub(super) fn new(anchors: Option<TrustAnchors>, env: &Env) -> Self {
+    pub(crate) fn new(anchors: Option<TrustAnchors>, env: &Env) -> Self {
         match anchors {
             None => Self::Advisory(Roots::of_system(env)),
             Some(anchors) => anchors.roots(env).map_or(Self::Off, Self::Required),

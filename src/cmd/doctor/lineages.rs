@@ -328,19 +328,19 @@ impl Superseded {
 impl DeployPolicy {
     fn new(member: &Member<'_>, layers: &Layers<'_>) -> Self {
         let recorded = recorded_options(member);
-        let options = layers.lineage_options(&recorded.settings, member.entry);
+        let settings = layers.merge(&recorded.settings, member.entry);
         Self {
             domains: inventory::domains(&recorded, member.entry),
             allow: Allow {
-                rebind: options.rebind,
+                rebind: settings.rebind.unwrap_or(false),
                 shrink: recorded.guards.allow_shrink,
                 older: recorded.guards.allow_older,
                 lets: recorded.guards.replace_lets,
                 partial: recorded.guards.allow_partial,
             },
-            allow_untrusted: options.allow_untrusted,
-            skip_unmatched: options.skip_unmatched,
-            trust_anchors: Some(options.trust_anchors),
+            allow_untrusted: settings.allow_untrusted.unwrap_or(false),
+            skip_unmatched: settings.skip_unmatched.unwrap_or(false),
+            trust_anchors: Some(TrustPolicy::new(settings.trust_anchors, layers.env)),
             account: member.entry.and_then(|entry| entry.account.clone()),
             superseded: member.state.as_ref().and_then(Superseded::recorded),
         }
