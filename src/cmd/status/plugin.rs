@@ -116,6 +116,8 @@ impl<'a> CheckVerdict<'a> {
             json!({
                 "level": lowercase(problem.level),
                 "lineage": problem.subject.lineage(),
+                "site": problem.subject.site(),
+                "hint": problem.hint,
                 "text": printable(&format!("{}{}", problem.text, problem.detail)),
             })
         };
@@ -144,16 +146,16 @@ fn lowercase(level: Level) -> String {
 /// The text of a problem with the name of its lineage, and with the detail.
 fn text(problem: &Problem<'_>) -> String {
     let lineage = problem.subject.lineage().map(|lineage| format!("{lineage}: "));
-    printable(&format!("{}{}{}", lineage.unwrap_or_default(), problem.text, problem.detail))
+    printable(&format!("{}{}{}", lineage.unwrap_or_default(), problem.text, problem.rest()))
 }
 
-/// The text in at most this many characters, without the detail if that does not fit.
+/// The text in at most this many characters, with the cause and what helps if these fit.
 fn short_text(problem: &Problem<'_>, max: usize) -> String {
-    let Problem { text, detail, .. } = problem;
+    let rest = problem.rest();
     let lineage = problem.subject.lineage().map(|lineage| format!("{}: ", cut(lineage, MAX_NAME)));
-    let text = lineage.unwrap_or_default() + text;
-    let fits = text.chars().count() + detail.chars().count() <= max;
-    printable(&if fits { text + detail } else { cut(&text, max) })
+    let text = lineage.unwrap_or_default() + &problem.text;
+    let with = |rest: &str| Some(format!("{text}{rest}")).filter(|line| line.chars().count() <= max);
+    printable(&with(&rest).or_else(|| with(&problem.detail)).unwrap_or_else(|| cut(&text, max)))
 }
 
 /// Replaces bars, which begin performance data, and control characters, such as line feeds, by spaces.

@@ -51,6 +51,12 @@ impl<'a> Problem<'a> {
         Self { detail: detail.into(), ..self }
     }
 
+    /// The cause and what helps, to follow the text.
+    pub(super) fn rest(&self) -> String {
+        let hint = self.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("{}{hint}", self.detail)
+    }
+
     fn because(self, reason: Option<impl Display>) -> Self {
         let detail = reason.map(|reason| format!(": {reason}"));
         self.detail(detail.unwrap_or_default())
@@ -111,7 +117,7 @@ fn pending_problem<'a>(
     let (since, subject) = (lineage.pending_since?, Subject::Lineage(&lineage.name));
     let Some(gauge) = Gauge::lag(lineage, thresholds, now) else {
         let text = format!("pending since {}, which is in the future", rfc3339(since));
-        return Some(Problem::new(Level::Warning, subject, text).detail("; check the clock of this host"));
+        return Some(Problem::new(Level::Warning, subject, text).hint("check the clock of this host"));
     };
     let is_unintelligible = |result: &RunResult| result.exit_code == ErrorKind::Protocol.exit_code();
     let level = match &lineage.last_error {
@@ -177,7 +183,8 @@ fn disk_problem(lineage: &LineageStatus) -> Option<Problem<'_>> {
     Some(match &lineage.disk {
         DiskStatus::Missing if lineage.is_needed() => {
             let text = "certificate is missing but still needed";
-            problem(Level::Warning, text).because(lineage.cert.as_ref())
+            let hint = "restore the files, or run `edgecert status --forget` for it";
+            problem(Level::Warning, text).because(lineage.cert.as_ref()).hint(hint)
         }
         DiskStatus::Unreadable(reason) => {
             problem(Level::Warning, "certificate cannot be read").because(Some(reason))
@@ -216,7 +223,7 @@ fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Pr
     let is_seen_stale = site.edge.as_ref().is_some_and(|edge| !edge.stale.is_empty());
     if site.serves_leaf == Some(false) && !is_pending && !is_seen_stale {
         let text = format!("{domain}: an edge address was last seen without this certificate");
-        problems.push(problem(Level::Warning, text));
+        problems.push(problem(Level::Warning, text).hint("run `edgecert sync`"));
     }
     problems
 }
@@ -247,7 +254,7 @@ fn sync_problems<'a>(
     };
     if level > Level::Ok || (!has_run && last.faults.is_empty()) {
         let problem = Problem::new(level, Subject::Sync, text).urgency(urgency);
-        problems.push(problem.detail("; check its timer with `edgecert doctor`"));
+        problems.push(problem.hint("check its timer with `edgecert doctor`"));
     }
     problems.extend(last.record.as_ref().and_then(|record| failure(record, thresholds, is_late, now)));
     if fleet.lineages.is_empty() || thresholds.ignore_sync() {

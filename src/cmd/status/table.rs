@@ -62,17 +62,16 @@ pub(super) fn text(fleet: &Fleet, wide: bool, now: OffsetDateTime, style: Style)
     let mut last: Option<&LineageStatus> = None;
     for row in &rows {
         table.row(row.cells(now).into_iter().take(heads.len()));
-        let is_first = row.site.is_some() && last.is_none_or(|last| !std::ptr::eq(last, row.lineage));
+        let is_first = last.is_none_or(|last| !std::ptr::eq(last, row.lineage));
         let of_lineage = judgement.problems(Subject::Lineage(&row.lineage.name));
         let shown = match () {
             () if !is_first => 0,
             () if wide => of_lineage.len(),
             () => 1,
         };
-        let notes = of_lineage.iter().take(shown).chain(judgement.problems(row.subject));
-        for Problem { text, detail, hint, .. } in notes {
-            let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-            table.note(&format!("{text}{detail}{hint}"));
+        let of_site = row.site.map(|_| judgement.problems(row.subject)).unwrap_or_default();
+        for problem in of_lineage.iter().take(shown).chain(of_site) {
+            table.note(&format!("{}{}", problem.text, problem.rest()));
         }
         last = Some(row.lineage);
     }
@@ -144,7 +143,11 @@ impl<'a> Judgement<'a> {
             if let Some(lineage) = problem.subject.lineage() {
                 judgement.ranks.entry(lineage).or_insert(rank);
             }
-            judgement.problems.entry(problem.subject).or_default().push(problem);
+            // A path that several entries name may lead to no lineage.
+            let known = judgement.problems.entry(problem.subject).or_default();
+            if !known.contains(&problem) {
+                known.push(problem);
+            }
         }
         let gauges = gauges(fleet, &thresholds, now).into_iter();
         judgement.gauges = gauges.map(|gauge| (gauge.subject, gauge.level())).collect();
@@ -264,7 +267,9 @@ fn left(until: OffsetDateTime, now: OffsetDateTime) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{NOW, deployed, edge, fleet, last_sync, missing, pending, renewed, seen};
+    use super::super::fixture::{
+        NOW, deployed, edge, fleet, last_sync, missing, pending, renewed, seen, until,
+    };
     use super::*;
     use crate::outcome::Outcome;
     use crate::state::{LastSync, SyncRecordFault};
@@ -294,12 +299,12 @@ mod tests {
             x a.example  stale        expired  expired   stale
                 the certificate on disk expired at 2026-11-18T13:00:00Z; renew it with the ACME client
                 certificate expired 2 days ago (a.example, at 2026-11-18T13:00:00Z)
-                a.example: an edge address was last seen without this certificate
+                a.example: an edge address was last seen without this certificate; run `edgecert sync`
             x a.example  pending 3 d  9 d      9 d       late
                 pending for 3 days (the service cannot be reached)
                 certificate expires in 9 days (a.example, at 2026-11-30T13:00:00Z)
             ! a.example  gone         40 d     40 d      gone
-                certificate is missing but still needed: /live/gone/fullchain.pem
+                certificate is missing but still needed: /live/gone/fullchain.pem; restore the files, or run `edgecert status --forget` for it
             ~ a.example  renewed 5 h  20 d     20 d      renewed
                 pending for 5 hours (no run has seen this certificate); run `edgecert sync`
             ~ -          new 9 min    -        -         new
@@ -327,6 +332,18 @@ mod tests {
             last sync: 60 seconds ago, exit code 0
         "]]
         .assert_eq(&table([fine, late, renewed], true, Style::PLAIN));
+    }
+
+    #[test]
+    fn lineage_without_site_shows_its_first_problem() {
+        let expired = || {
+            let [.., fresh] = lineages();
+            LineageStatus { pending_leaf: Some(until(NOW - Duration::DAY)), ..fresh }
+        };
+        let notes = |table: &str| table.lines().filter(|line| line.starts_with("    ")).count();
+        assert_eq!(notes(&table([expired()], false, Style::PLAIN)), 1);
+        // Two entries of one path that leads nowhere.
+        assert_eq!(notes(&table([expired(), expired()], true, Style::PLAIN)), 4);
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn verdict_has_line_details_and_performance_data() {
         EDGECERT CRITICAL - shop: pending for 3 days; 2 more | pending=1;;;0 lag=259200s;21600;86400;0 days_left=5.0417;14:;3: sync_age=60s;10800;86400;0
         CRITICAL: shop: pending for 3 days (the service cannot be reached)
         WARNING: soon: certificate expires in 5 days (a.example, at 2026-11-26T13:00:00Z)
-        WARNING: left: certificate is missing but still needed: /live/left/fullchain.pem
+        WARNING: left: certificate is missing but still needed: /live/left/fullchain.pem; restore the files, or run `edgecert status --forget` for it
     "]].assert_eq(&check(lineages).1);
     expect_test::expect![[r"
         EDGECERT CRITICAL - short: certificate expires in 25 hours | pending=0;;;0 lag=0s;21600;86400;0 days_left=1.0417;14:;3: sync_age=60s;10800;86400;0
@@ -129,7 +129,10 @@ fn unusable_state_file_is_unknown() {
 fn most_urgent_alert_comes_first() {
     let late = |name, days| renewed(name, Duration::days(days));
     let (code, text) = check_text([late("a", 3), late("b", 9), late("c", 4)]);
-    assert_eq!((code, &*text), (2, "b: pending for 9 days (no run has seen this certificate)"));
+    assert_eq!(
+        (code, &*text),
+        (2, "b: pending for 9 days (no run has seen this certificate); run `edgecert sync`")
+    );
     let (_, text) = check_text([deployed("a", 9), deployed("b", 4)]);
     assert_eq!(text, "b: certificate expires in 4 days (a.example, at 2026-11-25T13:00:00Z)");
     let (_, text) = check_text([late("a", 100), deployed("b", -1)]);
