@@ -193,7 +193,7 @@ fn of_variable(name: &str) -> String {
 /// A value as a variable would have it, safe to print.
 fn text(values: &Map<String, Value>, key: &str) -> Option<String> {
     match values.get(key)? {
-        Value::Bool(value) => Some(value.to_string()),
+        bare @ (Value::Bool(_) | Value::Number(_)) => Some(bare.to_string()),
         // Any text is a path, too.
         value => recorded_path::deserialize(value).ok().map(|value| path(&value)),
     }

@@ -242,8 +242,11 @@ fn tidy(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-/// A value as state files have it; null if they cannot.
+/// A value as state files have it; null if they cannot, or only a path of any bytes is spelled like it.
 fn recorded(value: &DeValue<'_>) -> Value {
+    if matches!(value, DeValue::Table(_)) {
+        return Value::Null;
+    }
     let value = ValueDeserializer::from(Spanned::new(0..0, value.clone()));
     Value::deserialize(value).unwrap_or_default()
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::text::display_as_serialized;
 
 /// A whole number of seconds, at least `MIN`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Seconds<const MIN: u64 = 0>(u64);
 
 impl<const MIN: u64> Seconds<MIN> {

@@ -51,7 +51,7 @@ Examples:
 
 Days left are known only for certificates that edgecert deployed from this host.")]
 pub(crate) struct ListArgs {
-    /// Only sites whose domain matches: `*` is any text, `?` any one character
+    /// Only sites whose domain matches: `*` is any text, `?` any one character, `[ab]` one of these
     #[arg(long, value_name = "GLOB")]
     pub(crate) domain: Option<Glob>,
 

@@ -111,7 +111,12 @@ impl FromStr for Glob {
     type Err = PatternError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Pattern::new(text.to_lowercase().trim_end_matches('.')).map(Self)
+        // The crate gives `**` another meaning.
+        let mut pattern = text.to_lowercase();
+        while pattern.contains("**") {
+            pattern = pattern.replace("**", "*");
+        }
+        Pattern::new(pattern.trim_end_matches('.')).map(Self)
     }
 }
 
@@ -175,6 +180,7 @@ mod tests {
             ("*", "a.example", true),
             ("*.example", "b.a.example", true),
             ("*.example", "example", false),
+            ("**.example", "b.a.example", true),
             ("a*e", "a.example", true),
             ("?.example", "a.example", true),
             ("?.example", "aa.example", false),
