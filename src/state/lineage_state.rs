@@ -130,49 +130,52 @@ impl LineageState {
         leaf: Option<Leaf>,
         now: OffsetDateTime,
     ) -> Self {
-        let known = before.as_ref().and_then(|before| before.leaf.clone());
-        let is_new = leaf.is_some() && leaf != known;
-        let generation = before.as_ref().map_or(0, |before| before.generation);
-        let generation = generation.saturating_add(is_new.into());
-        let pending_since = before.as_ref().and_then(|before| before.pending_since);
-        let previously_deployed = before.as_ref().and_then(|before| before.deployed().cloned());
-        let path_checked = before.as_ref().and_then(|before| before.path_checked.clone());
-        let records = before.as_ref().map(Self::records).unwrap_or_default();
-        let has_hook_run =
-            options.origin == Origin::Hook || before.as_ref().is_some_and(|before| before.has_hook_run);
-        let earlier = before.map(|before| {
-            let Self { service, domains, standing, is_standing_kept, pending, .. } = before;
-            let options = (service, domains, standing, is_standing_kept, pending);
-            (options, before.last_success, before.sites, before.sites_service)
-        });
-        let (options_before, last_success, sites, sites_service) = earlier.unwrap_or_default();
-        let (service, domains, standing, is_standing_kept, pending) = options_before;
+        let before = before.unwrap_or_else(|| Self::unknown(source.clone(), now));
+        let is_new = leaf.is_some() && leaf != before.leaf;
         let mut state = Self {
             version: VERSION,
             source,
-            service,
-            domains,
-            standing,
-            is_standing_kept,
-            pending,
-            leaf: leaf.or(known),
-            generation,
+            leaf: leaf.or_else(|| before.leaf.clone()),
+            generation: before.generation.saturating_add(is_new.into()),
             begun_at: now,
             result: None,
-            pending_since,
-            last_success,
             missing_since: None,
-            sites,
-            sites_service,
-            records,
-            previously_deployed,
-            path_checked,
+            records: before.records(),
+            previously_deployed: before.deployed().cloned(),
             edge_checked_at: None,
-            has_hook_run,
+            has_hook_run: before.has_hook_run || options.origin == Origin::Hook,
+            ..before
         };
         state.begin_with(options);
         state.pending_since.get_or_insert(now);
         state
+    }
+
+    /// A lineage of which nothing is known.
+    fn unknown(source: SourceState, begun_at: OffsetDateTime) -> Self {
+        Self {
+            version: VERSION,
+            source,
+            service: None,
+            domains: Vec::new(),
+            standing: None,
+            is_standing_kept: false,
+            pending: None,
+            leaf: None,
+            generation: 0,
+            begun_at,
+            result: None,
+            pending_since: None,
+            last_success: None,
+            missing_since: None,
+            sites: Vec::new(),
+            sites_service: None,
+            records: RecordMemory::default(),
+            previously_deployed: None,
+            path_checked: None,
+            edge_checked_at: None,
+            has_hook_run: false,
+        }
     }
 
     /// Whether this intent adds nothing to `before`, so that a run may begin without writing it: the same deployment is
