@@ -261,7 +261,11 @@ fn unseen_renewal_is_pending_since_written() {
     let seconds = written.duration_since(UNIX_EPOCH).unwrap().as_secs();
     assert_eq!(pending_since(&lineage_status(state.path(), &[])), i64::try_from(seconds).unwrap());
     let output = status(state.path(), &["--check"]).exits_with(2);
-    assert!(output.stdout.contains("(no run has seen this certificate); run `edgecert sync`\n"), "{}", output.stdout);
+    assert!(
+        output.stdout.contains("(no run has seen this certificate); run `edgecert sync`\n"),
+        "{}",
+        output.stdout
+    );
     // The file's time may be lost, for example in an archive. The file cannot have been written before the certificate
     // was issued.
     set_written(UNIX_EPOCH);
