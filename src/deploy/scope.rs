@@ -1,6 +1,7 @@
 //! What a deployment is for: the sites of the account that must get the certificate, what is known of them before
 //! anything is sent, and the plan that follows. No I/O.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use time::OffsetDateTime;
@@ -68,8 +69,12 @@ impl<'l> Scope<'_, 'l> {
         self.account.sites.iter().any(|site| self.requests(site))
     }
 
-    /// Which other lineage of this host provides the certificate of a site, if any.
+    /// Which other lineage of this host provides the certificate of a site, if any and unless this one may replace later
+    /// leaves.
     fn superseded_on(&self, site: &Site) -> Option<NotNeeded> {
+        if self.allow.older {
+            return None;
+        }
         let site = (&site.domain, site.cert_id);
         let later = self.deployments.superseding(site, self.lineage, &self.leaf, self.now)?;
         Some(NotNeeded::Superseded { lineage: later.lineage.clone(), issued: later.leaf.not_before })
@@ -77,7 +82,7 @@ impl<'l> Scope<'_, 'l> {
 
     /// Whether a site must get the certificate.
     fn wants(&self, site: &Site) -> bool {
-        self.requests(site) && (self.allow.older || self.superseded_on(site).is_none())
+        self.requests(site) && self.superseded_on(site).is_none()
     }
 
     /// The sites that must get the certificate.
@@ -167,15 +172,16 @@ impl<'l> Scope<'_, 'l> {
 
     /// The requested sites that need no deployment: other lineages supersede this one there, or they have the leaf.
     pub(super) fn not_needed(&self, survey: &Survey) -> HashMap<u64, NotNeeded> {
-        let records: HashSet<u64> = self.account.records.iter().map(|record| record.id).collect();
+        let records =
+            LazyCell::new(|| self.account.records.iter().map(|record| record.id).collect::<HashSet<u64>>());
         let exists = |record: u64| !self.account.record_gaps.is_empty() || records.contains(&record);
         let requested = self.account.sites.iter().filter(|site| self.requests(site));
         let not_needed = requested.filter_map(|site| {
-            let superseded = if self.allow.older { None } else { self.superseded_on(site) };
             let is_current =
                 || site.config_synced && self.has_leaf(site, survey) && site.cert_id.is_some_and(exists);
-            let reason =
-                superseded.or_else(|| (!self.force && is_current()).then_some(NotNeeded::Current))?;
+            let reason = self
+                .superseded_on(site)
+                .or_else(|| (!self.force && is_current()).then_some(NotNeeded::Current))?;
             Some((site.id, reason))
         });
         not_needed.collect()

@@ -59,9 +59,8 @@ impl<'a> Layers<'a> {
         let own_key_file = entry.and_then(|entry| self.key_file_of_entry(recorded, entry));
         let named_key_file =
             self.flags.connection.api_key_file.as_ref().or(own_key_file).or(recorded_key_file);
-        let environment = self.environment.clone().or(recorded.clone());
-        let key_file =
-            environment.connection.api_key_file.as_ref().or(configured.connection.api_key_file.as_ref());
+        let mut below = [&self.environment, recorded, &configured].into_iter();
+        let key_file = below.find_map(|layer| layer.connection.api_key_file.as_ref());
         let merged = self.merge(recorded, entry);
         let deadline = Deadline::after(timeout(&merged));
         let location = KeyLocation::find(named_key_file, key_file, self.env);
