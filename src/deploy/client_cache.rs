@@ -123,7 +123,7 @@ impl ClientCache {
     }
 
     /// Handshakes with the edge, with one limit for all deployments.
-    pub(super) fn handshakes(&self) -> Result<&Arc<Handshakes>, DeployError> {
+    pub(crate) fn handshakes(&self) -> Result<&Arc<Handshakes>, DeployError> {
         if let Some(handshakes) = self.handshakes.get() {
             return Ok(handshakes);
         }

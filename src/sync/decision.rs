@@ -1,11 +1,12 @@
 //! Decides what to do with a lineage, given its state and what the service lists now. Pure: what an edge serves is only
-//! known after `edge_check`.
+//! known after a `Check`.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use time::OffsetDateTime;
 
+use super::check::Check;
 use super::scan::{Candidate, Reason};
 use crate::api::Site;
 use crate::names::Domain;
@@ -15,42 +16,21 @@ use crate::settings::Verify;
 use crate::state::{self, ServiceDeployments};
 
 /// What to do with a lineage.
-#[derive(Debug)]
 pub(super) enum Decision<'a> {
     /// Nothing.
     Unchanged,
-    /// Handshakes with these sites decide.
-    CheckEdge(EdgeCheck<'a>),
-    Deploy(Reason),
+    /// Nothing: it is already recorded as superseded on all its sites.
+    Superseded,
     /// Nothing can be done: the deployed leaf expired at this time, and there is no later one on disk.
     Expired(OffsetDateTime),
-    /// Nothing but to record which sites are newly superseded.
-    MarkSuperseded(SupersededSites<'a>),
-    /// Nothing: it is already recorded as superseded on all its sites.
-    StillSuperseded,
-}
-
-/// The sites of an unchanged lineage to handshake with.
-#[derive(Debug)]
-pub(super) struct EdgeCheck<'a> {
-    pub(super) sites: Vec<&'a Site>,
-    /// Whether these are all of its sites that can be checked.
-    pub(super) is_complete: bool,
-}
-
-/// The sites on which other lineages supersede a lineage, each with the reason.
-#[derive(Debug)]
-pub(super) struct SupersededSites<'a> {
-    pub(super) sites: Vec<(&'a Site, String)>,
-    /// Whether these are all of its sites.
-    pub(super) is_complete: bool,
-    /// The handshakes with the other sites.
-    pub(super) check: Option<EdgeCheck<'a>>,
+    /// Handshakes decide, or there is only something to record.
+    Check(Check<'a>),
+    Deploy(Reason),
 }
 
 /// Decides what to do with a lineage. `deployments` is what this host deployed to the service.
 pub(super) fn decide<'a>(
-    lineage: &Candidate,
+    lineage: &'a Candidate,
     account: &'a IndexedListing,
     deployments: &ServiceDeployments,
     now: OffsetDateTime,
@@ -59,19 +39,19 @@ pub(super) fn decide<'a>(
     let sites = account.sites_of(lineage);
     let has_all = sites.len() >= lineage.domains.len();
     let (kept, superseded) = split(lineage, sites, deployments, now);
+    let is_recorded = recorded.are_superseded(&superseded);
     if kept.is_empty() && !superseded.is_empty() && has_all {
-        let is_recorded = lineage.reason.is_none() && recorded.are_superseded(&superseded);
-        return if is_recorded {
-            Decision::StillSuperseded
+        return if lineage.reason.is_none() && is_recorded {
+            Decision::Superseded
         } else {
-            Decision::MarkSuperseded(SupersededSites { sites: superseded, is_complete: true, check: None })
+            let check = Check::new(lineage, superseded, Vec::new(), false);
+            Decision::Check(Check { is_superseded: true, ..check })
         };
     }
-    let is_gone = kept.is_empty() && superseded.is_empty() && recorded.is_any_bound();
-    if is_gone && lineage.reason.is_none() {
+    let has_any = !(kept.is_empty() && superseded.is_empty());
+    if !has_any && recorded.is_any_bound() && lineage.reason.is_none() {
         return Decision::Deploy(Reason::Drifted("the account no longer has its sites".into()));
     }
-    let has_any = !(kept.is_empty() && superseded.is_empty());
     let drift = || drift(lineage, account, &recorded, &kept, has_any);
     if let Some(reason) = lineage.reason.clone().or_else(drift) {
         return Decision::Deploy(reason);
@@ -80,12 +60,13 @@ pub(super) fn decide<'a>(
     if let Some(until) = until.filter(|until| *until < now && !kept.is_empty()) {
         return Decision::Expired(until);
     }
-    let sites = kept.into_iter().chain(reached_sites(lineage, account)).collect();
-    let check = edge_check(lineage, &recorded, sites, now);
-    if recorded.are_superseded(&superseded) {
-        check.map_or(Decision::Unchanged, Decision::CheckEdge)
+    let is_due = is_edge_due(lineage, now);
+    let sites = kept.into_iter().chain(reached_sites(lineage, account));
+    let sites = sites_to_check(lineage, &recorded, sites, is_due);
+    if sites.is_empty() && is_recorded {
+        Decision::Unchanged
     } else {
-        Decision::MarkSuperseded(SupersededSites { sites: superseded, is_complete: false, check })
+        Decision::Check(Check::new(lineage, superseded, sites, is_due))
     }
 }
 
@@ -178,26 +159,27 @@ fn reached_sites<'a>(lineage: &Candidate, account: &'a IndexedListing) -> impl I
     })
 }
 
-/// The sites to handshake with: all of them when the lineage's turn has come, otherwise those not known to be served.
-fn edge_check<'a>(
+/// The sites to handshake with: all of them if the lineage's turn has come, otherwise those not known to be served.
+fn sites_to_check<'a>(
     lineage: &Candidate,
     recorded: &RecordedSites<'_>,
-    sites: Vec<&'a Site>,
-    now: OffsetDateTime,
-) -> Option<EdgeCheck<'a>> {
+    sites: impl Iterator<Item = &'a Site>,
+    is_due: bool,
+) -> Vec<&'a Site> {
     let settings = &lineage.settings;
     if settings.verify == Verify::Off || settings.verify_every.is_zero() {
-        return None;
+        return Vec::new();
     }
-    let is_complete = lineage
-        .edge_seen_at
-        .is_some_and(|seen| is_due(state::stable_hash(&lineage.name), seen, now, settings.verify_every));
     let is_served = |site: &Site| recorded.find(site).is_some_and(|known| known.outcome == Outcome::Served);
     // Even if a push is pending: it may be stuck.
     let may_be_checked = |site: &&Site| site.serves_https() && site.cert_id.is_some();
-    let sites: Vec<&Site> =
-        sites.into_iter().filter(may_be_checked).filter(|site| is_complete || !is_served(site)).collect();
-    (!sites.is_empty()).then_some(EdgeCheck { sites, is_complete })
+    sites.filter(may_be_checked).filter(|site| is_due || !is_served(site)).collect()
+}
+
+/// Whether the turn of a lineage to have its edges checked has come.
+fn is_edge_due(lineage: &Candidate, now: OffsetDateTime) -> bool {
+    let is_due = |seen| is_due(state::stable_hash(&lineage.name), seen, now, lineage.settings.verify_every);
+    lineage.edge_seen_at.is_some_and(is_due)
 }
 
 /// Whether the edge check of a lineage is due. Each lineage has its own time within the period, derived from the hash

@@ -3,15 +3,12 @@
 //! A scan without network finds what is pending. One listing per account shows what drifted. Only lineages that need it
 //! are deployed, on the same path as in `deploy`. Nothing here prints.
 
+mod check;
 mod decision;
-mod edge_check;
-mod error;
 mod lineage_sites;
 mod scan;
 mod schedule;
-mod state_updates;
 mod summary;
-mod triage;
 mod workers;
 
 use std::path::{Path, PathBuf};
@@ -19,17 +16,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use time::OffsetDateTime;
 
-pub(crate) use self::error::SyncError;
-use self::scan::{Candidate, Scan, ScanResult};
+use self::check::{Check, Checked};
+use self::decision::{Decision, decide};
+use self::scan::{Candidate, Reason, Scan, ScanResult};
 use self::schedule::{Job, Schedule, by_account};
+use self::summary::LineageResult;
 pub(crate) use self::summary::Summary;
-use self::triage::Triage;
 use self::workers::{JobResult, ListedAccount, Workers};
 use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{self, AccountSnapshot, ClientCache, left_behind};
 use crate::env::Env;
+use crate::error::{CommandError, ErrorKind};
 use crate::inventory::{Inventory, Member, Shard};
 use crate::kubernetes::{self, Selection};
 use crate::plan::IndexedListing;
@@ -57,11 +57,11 @@ pub(crate) fn run(
     options: &SyncOptions<'_>,
     context: &Context,
     progress: &dyn Progress,
-) -> Result<Summary, SyncError> {
+) -> Result<Summary, CommandError> {
     let configuration = context.configuration()?;
     let layers = Layers::new(options.flags, &context.env, configuration);
     layers.require_valid()?;
-    let state_dir = layers.state_dir().ok_or(SyncError::NoStateDir)?;
+    let state_dir = layers.state_dir().ok_or_else(no_state_dir)?;
     let store = Store::open(&state_dir)?;
     store.probe()?;
     std::thread::sleep(options.splay.mul_f64(fastrand::f64()));
@@ -84,11 +84,14 @@ pub(crate) fn run(
     let is_mine = |name: &str| options.shard.is_none_or(|shard| shard.contains(name));
     for error in errors {
         match error.damaged() {
-            None => summary.add_unusable_state(SyncError::StateFile(error)),
+            None => {
+                let error = CommandError::from(error);
+                summary.fail(1, error.with_consequence("its lineage was not checked"));
+            }
             Some(file) if !is_mine(&file.lineage) => {}
             Some(file) if store.has(&file.lineage) => summary.add_warnings([taken_as_new(file)]),
             Some(file) if file.is_pending => {
-                summary.add_unusable_state(SyncError::Damaged(file.clone()));
+                summary.fail(1, damaged(file));
             }
             Some(_) => summary.add_warnings([error.to_string()]),
         }
@@ -101,7 +104,7 @@ pub(crate) fn run_one(
     (source, entry): (&Source, Option<&LineageEntry>),
     context: &Context,
     progress: &dyn Progress,
-) -> Result<Option<Summary>, SyncError> {
+) -> Result<Option<Summary>, CommandError> {
     let (configuration, flags) = (context.configuration()?, Layer::default());
     let layers = Layers::new(&flags, &context.env, configuration);
     let name = state::lineage_name(source);
@@ -115,6 +118,29 @@ pub(crate) fn run_one(
     let store = Store::at(&sync.state_dir);
     sync.scan(member, &store);
     Ok(Some(Runtime::new()?.block_on(sync.deploy(progress))))
+}
+
+fn no_state_dir() -> CommandError {
+    let message = "no state directory is set, and there is no home directory";
+    CommandError::new(ErrorKind::Config, message).hint("name one with --state-dir, or set HOME")
+}
+
+fn damaged(file: &DamagedFile) -> CommandError {
+    let DamagedFile { lineage, path, .. } = file;
+    let (path, consequence) = (text::path(path), file.consequence());
+    let message = format!("{path} is an invalid state file, so {lineage} {consequence}");
+    CommandError::new(ErrorKind::Config, message).hint(format!(
+        "deploy the lineage again, for example with `edgecert deploy --lineage DIR`, or run `edgecert status --forget {lineage}`"
+    ))
+}
+
+fn expired(lineage: &Candidate, at: OffsetDateTime) -> CommandError {
+    let (name, cert) = (&lineage.name, text::path(&lineage.source.files.cert));
+    let at = text::rfc3339(at);
+    let message = format!("{name}: the deployed certificate expired at {at}, and {cert} holds no later one");
+    CommandError::new(ErrorKind::Refused, message).hint(format!(
+        "renew it with its ACME client, or run `edgecert status --forget {name}` if it is no longer needed"
+    ))
 }
 
 /// The warning for a lineage that this run deployed because it is configured.
@@ -151,13 +177,13 @@ impl<'a> Sync<'a> {
         selection: &Selection,
         (env, timeout): (&Env, Duration),
         inventory: &mut Inventory<'a>,
-    ) -> Result<bool, SyncError> {
+    ) -> Result<bool, CommandError> {
         let is_own = |source: &Source| self.scan.is_own(&state::lineage_name(source));
         let found = kubernetes::find(selection, env, Deadline::after(timeout), is_own)?;
         found.lineages.into_iter().for_each(|source| inventory.add(source));
         let are_all_listed = found.failed.is_empty();
         for (namespace, error) in found.failed {
-            self.summary.add_failed(&namespace, error.into());
+            self.summary.add_failed(&namespace, error);
         }
         Ok(are_all_listed)
     }
@@ -172,7 +198,7 @@ impl<'a> Sync<'a> {
         }
         match self.scan.examine(member) {
             Some(ScanResult::Candidate(lineage)) => self.lineages.push(*lineage),
-            Some(ScanResult::StillMissing) => self.summary.add_still_missing(),
+            Some(ScanResult::StillMissing) => self.summary.count(Some(LineageResult::Gone)),
             Some(ScanResult::Unclaimed(name)) => self.summary.add_unclaimed(&name),
             Some(ScanResult::Failed(name, error)) => self.summary.add_failed(&name, error),
             None => {}
@@ -204,8 +230,22 @@ impl<'a> Sync<'a> {
             let AccountSnapshot { listing, deployments } = &account.snapshot;
             summary.add_gaps(listing.listing().gaps());
             summary.add_warnings(left_behind(listing.listing(), deployments, clock::now()));
-            let mut triage = Triage { state_dir: &state_dir, now: clock::now(), summary: &mut summary };
-            schedule.add(triage.run(members, listing, deployments, settings).await, listing, number);
+            let now = clock::now();
+            let (mut due, checks) = triage(members, &account.snapshot, now, &mut summary);
+            // Deployments wait for this.
+            let deadline = Deadline::after(settings.timeout / 3);
+            match check::run(checks, &account.clients, &state_dir, deadline, now).await {
+                Ok(checked) => {
+                    for Checked { lineage, drift, report } in checked {
+                        match drift {
+                            Some(reason) => due.push((lineage, reason)),
+                            None => summary.add_checked(&lineage.name, report),
+                        }
+                    }
+                }
+                Err((error, lineages)) => summary.add_unreached(error, lineages),
+            }
+            schedule.add(due, listing, number);
         }
         progress.start(schedule.len());
         let workers = Workers {
@@ -218,7 +258,7 @@ impl<'a> Sync<'a> {
             progress.advance();
             match result {
                 JobResult::Deployed(report) => {
-                    summary.add_deployed(&job.lineage.name, &job.reason, report);
+                    summary.add(&job.lineage.name, Some(job.reason.clone()), report);
                 }
                 JobResult::FilesMissing(report) => summary.add_missing(&job.lineage.name, report),
             }
@@ -227,6 +267,28 @@ impl<'a> Sync<'a> {
         workers.deploy_conflicting(&schedule.conflicting, &mut on_done).await;
         summary
     }
+}
+
+/// Counts the lineages that need nothing; returns those to deploy, each with the reason, and those to check.
+fn triage<'l>(
+    lineages: &[&'l Candidate],
+    account: &'l AccountSnapshot,
+    now: OffsetDateTime,
+    summary: &mut Summary,
+) -> (Vec<(&'l Candidate, Reason)>, Vec<Check<'l>>) {
+    let (mut due, mut checks) = (Vec::new(), Vec::new());
+    for &lineage in lineages {
+        match decide(lineage, &account.listing, &account.deployments, now) {
+            Decision::Unchanged => summary.count(None),
+            Decision::Superseded => summary.count(Some(LineageResult::Superseded)),
+            Decision::Expired(at) => {
+                summary.add_failed(&lineage.name, expired(lineage, at));
+            }
+            Decision::Check(check) => checks.push(check),
+            Decision::Deploy(reason) => due.push((lineage, reason)),
+        }
+    }
+    (due, checks)
 }
 
 async fn list_account(

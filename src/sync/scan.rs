@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use time::OffsetDateTime;
 
-use super::error::SyncError;
 use crate::bundle::{self, LeafPeek};
+use crate::error::CommandError;
 use crate::file::{self, ReadError};
 use crate::inventory::{self, Member, Shard};
 use crate::leaf::Leaf;
@@ -67,7 +67,7 @@ pub(super) enum ScanResult {
     StillMissing,
     /// The configuration no longer says where to deploy it.
     Unclaimed(String),
-    Failed(String, SyncError),
+    Failed(String, CommandError),
 }
 
 /// Examines lineages one by one.
@@ -106,7 +106,7 @@ impl<'a> Scan<'a> {
         self.shard.is_none_or(|shard| shard.contains(name))
     }
 
-    fn try_examine(&mut self, member: Member<'a>) -> Result<ScanResult, SyncError> {
+    fn try_examine(&mut self, member: Member<'a>) -> Result<ScanResult, CommandError> {
         let Member { name, source, entry, state, is_unclaimed } = member;
         if is_unclaimed {
             return Ok(ScanResult::Unclaimed(name));

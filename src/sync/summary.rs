@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use serde::{Serialize, Serializer};
 
-use super::error::SyncError;
 use super::scan::Reason;
 use crate::api::Gap;
 use crate::deploy;
@@ -49,7 +48,7 @@ struct LineageReport {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum LineageResult {
+pub(super) enum LineageResult {
     Deployed,
     Failed,
     /// Its files are missing.
@@ -65,15 +64,17 @@ impl Summary {
         self.warnings.extend(warnings);
     }
 
-    pub(super) fn add_unchanged(&mut self, lineages: usize) {
-        self.counts.total += lineages;
-        self.counts.unchanged += lineages;
-    }
-
-    /// Counts a lineage whose files are missing, which an earlier run reported.
-    pub(super) fn add_still_missing(&mut self) {
-        self.counts.total += 1;
-        self.counts.gone += 1;
+    /// Counts a lineage of which there is nothing to report; `None`: it is unchanged.
+    pub(super) fn count(&mut self, result: Option<LineageResult>) {
+        let Counts { total, unchanged, deployed, failed, gone, superseded } = &mut self.counts;
+        *total += 1;
+        *match result {
+            None => unchanged,
+            Some(LineageResult::Deployed) => deployed,
+            Some(LineageResult::Failed) => failed,
+            Some(LineageResult::Gone) => gone,
+            Some(LineageResult::Superseded) => superseded,
+        } += 1;
     }
 
     /// Warns of a lineage that is left alone because no entry names its account.
@@ -84,41 +85,34 @@ impl Summary {
     }
 
     pub(super) fn add_missing(&mut self, name: &str, report: DeployReport) {
-        self.add(name, LineageResult::Gone, None, report);
+        self.add_as(LineageResult::Gone, name, None, report);
     }
 
-    /// Adds a lineage that this run recorded as superseded on all its sites.
-    pub(super) fn add_superseded(&mut self, name: &str, report: DeployReport) {
-        let result = if report.kind().is_none() { LineageResult::Superseded } else { LineageResult::Failed };
-        self.add(name, result, None, report);
+    /// Adds a lineage that was not deployed: it is unchanged, or newly superseded on all its sites.
+    pub(super) fn add_checked(&mut self, name: &str, report: DeployReport) {
+        if report.body.is_superseded() {
+            return self.add(name, None, report);
+        }
+        self.warnings.extend(report.warnings.iter().map(|warning| format!("{name}: {warning}")));
+        self.count(None);
     }
 
-    /// Counts lineages that an earlier run recorded as superseded.
-    pub(super) fn add_still_superseded(&mut self, lineages: usize) {
-        self.counts.total += lineages;
-        self.counts.superseded += lineages;
-    }
-
-    pub(super) fn add_deployed(&mut self, name: &str, reason: &Reason, report: DeployReport) {
+    /// Adds a lineage that was to be deployed.
+    pub(super) fn add(&mut self, name: &str, reason: Option<Reason>, report: DeployReport) {
         let result = match report.kind() {
             Some(_) => LineageResult::Failed,
             None if report.body.is_superseded() => LineageResult::Superseded,
             None => LineageResult::Deployed,
         };
-        self.add(name, result, Some(reason.clone()), report);
+        self.add_as(result, name, reason, report);
     }
 
     /// Adds a lineage that could not be scanned.
-    pub(super) fn add_failed(&mut self, name: &str, error: SyncError) {
+    pub(super) fn add_failed(&mut self, name: &str, error: impl Into<CommandError>) {
         let mut report = DeployReport::new("deploy");
         report.set_place(Place { command: Command::Sync, ..Place::default() });
         report.fail(error);
-        self.add(name, LineageResult::Failed, None, report);
-    }
-
-    /// Adds a lineage whose state file cannot be used.
-    pub(super) fn add_unusable_state(&mut self, error: SyncError) {
-        self.fail(1, error.into());
+        self.add(name, None, report);
     }
 
     /// Adds what the listing of an account may lack. If it is known to lack nothing but certain domains, the lineages
@@ -140,21 +134,22 @@ impl Summary {
         self.fail(lineages, CommandError::from(error).with_consequence(&consequence));
     }
 
-    fn fail(&mut self, lineages: usize, error: CommandError) {
+    /// Counts lineages as failed, for a reason that does not belong to a single one.
+    pub(super) fn fail(&mut self, lineages: usize, error: CommandError) {
         self.counts.total += lineages;
         self.counts.failed += lineages;
         self.errors.push(error);
     }
 
-    fn add(&mut self, name: &str, result: LineageResult, reason: Option<Reason>, mut report: DeployReport) {
+    fn add_as(
+        &mut self,
+        result: LineageResult,
+        name: &str,
+        reason: Option<Reason>,
+        mut report: DeployReport,
+    ) {
         report.body.lineage = Some(name.to_owned());
-        self.counts.total += 1;
-        match result {
-            LineageResult::Deployed => self.counts.deployed += 1,
-            LineageResult::Failed => self.counts.failed += 1,
-            LineageResult::Gone => self.counts.gone += 1,
-            LineageResult::Superseded => self.counts.superseded += 1,
-        }
+        self.count(Some(result));
         self.changed |= report.body.changed;
         self.lineages.push(LineageReport { name: name.to_owned(), result, reason, report });
     }

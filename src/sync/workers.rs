@@ -5,15 +5,16 @@ use std::path::Path;
 
 use futures_util::{StreamExt as _, stream};
 
-use super::error::SyncError;
 use super::scan::{Candidate, Reason};
 use super::schedule::Job;
 use crate::bundle::{self, Wait};
 use crate::clock::Deadline;
 use crate::deploy::{self, AccountSnapshot, ClientCache, Deployment, Journal, run_options};
+use crate::error::{CommandError, ErrorKind};
 use crate::hint::{Command, Place};
 use crate::progress::Progress;
 use crate::report::{DeployReport, SourceReport};
+use crate::text;
 
 /// Maximum number of lineages in progress. More than requests in flight, because many wait for a lock, an edge or the
 /// listing that they share. Each takes an open file for its lock, and the usual limit is 1,024.
@@ -162,11 +163,18 @@ pub(super) async fn open_journal(
 
 /// Reads files again that were missing in the scan, because the client may have been replacing them. The error if they
 /// are still missing.
-async fn missing_files(job: &Job<'_>, deadline: Deadline) -> Option<SyncError> {
+async fn missing_files(job: &Job<'_>, deadline: Deadline) -> Option<CommandError> {
     if job.reason != Reason::FilesMissing {
         return None;
     }
     let files = job.lineage.source.refresh().files;
     let file = bundle::load_settled(files, deadline, Wait::FOR_CLIENT, false).await.err()?;
-    file.is_missing().then(|| SyncError::FilesMissing { lineage: job.lineage.name.clone(), file })
+    let (lineage, path) = (&job.lineage.name, text::path(&file.path));
+    let message = format!(
+        "{lineage}: the files of the lineage are missing ({path}: {}); the deployed certificate stays in place",
+        file.reason
+    );
+    let hint =
+        format!("restore the files, or run `edgecert status --forget {lineage}`; this is reported once");
+    file.is_missing().then(|| CommandError::new(ErrorKind::NoInput, message).hint(hint))
 }

@@ -108,7 +108,6 @@ const IMPORTS: [(&str, &[&str]); 42] = [
         &[
             "api",
             "bundle",
-            "cert",
             "clock",
             "context",
             "deploy",

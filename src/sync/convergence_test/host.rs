@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use time::Duration;
 
-use super::super::decision::{Decision, SupersededSites, decide};
-use super::super::edge_check::CheckedLineage;
+use super::super::check::Check;
+use super::super::decision::{Decision, decide};
 use super::super::scan::{Candidate, LeafOnDisk, Reason};
 use super::super::schedule::{Job, Schedule};
 use super::invariants::BeforeDeployment;
@@ -70,22 +70,14 @@ impl Host {
         let candidates: Vec<Candidate> = self.lineages.iter().map(|lineage| lineage.scan(world)).collect();
         let mut due = Vec::new();
         for (candidate, lineage) in candidates.iter().zip(&mut self.lineages) {
-            let decision = decide(candidate, &listing, &deployments, world.now);
-            let check = match decision {
-                Decision::Unchanged | Decision::StillSuperseded | Decision::Expired(_) => None,
-                Decision::Deploy(reason) => {
-                    due.push((candidate, reason));
-                    None
+            match decide(candidate, &listing, &deployments, world.now) {
+                Decision::Unchanged | Decision::Superseded | Decision::Expired(_) => {}
+                Decision::Deploy(reason) => due.push((candidate, reason)),
+                Decision::Check(check) => {
+                    let drift = lineage.check(check, world);
+                    due.extend(drift.map(|reason| (candidate, reason)));
                 }
-                Decision::MarkSuperseded(superseded) => {
-                    lineage.mark_superseded(&superseded, world);
-                    superseded.check
-                }
-                Decision::CheckEdge(check) => Some(check),
-            };
-            let checked = check.map(|check| CheckedLineage::new(candidate, check));
-            let drift = checked.and_then(|checked| lineage.check_edge(checked, world));
-            due.extend(drift.map(|reason| (candidate, reason)));
+            }
         }
         let mut schedule = Schedule::default();
         schedule.add(due, &listing, 0);
@@ -177,28 +169,24 @@ impl HostLineage {
         run_options(Some(&self.settings), &self.domains, Given::default(), Origin::Standing)
     }
 
-    fn mark_superseded(&mut self, superseded: &SupersededSites<'_>, world: &World) {
-        if superseded.is_complete {
+    /// Returns why the lineage has to be deployed.
+    fn check(&mut self, mut check: Check<'_>, world: &World) -> Option<Reason> {
+        if check.is_superseded {
             let mut state = self.begin(world);
-            let sites = recorded_sites(&superseded.reports(), &state.sites);
+            let sites = recorded_sites(&check.superseded_sites(), &state.sites);
             state.finish((0, None), sites, &ChangedRecords::default(), &self.options(), world.now);
             self.state = Some(state);
-        } else if let Some(state) = &mut self.state {
-            state.update_sites(|site| superseded.update(site), None);
+            return None;
         }
-    }
-
-    /// Returns why the lineage has to be deployed.
-    fn check_edge(&mut self, mut checked: CheckedLineage<'_>, world: &World) -> Option<Reason> {
-        let sites: Vec<u64> = checked.check.sites.iter().map(|site| site.id).collect();
+        let sites: Vec<u64> = check.sites.iter().map(|site| site.id).collect();
         for site in sites {
             let mut view = EdgeView::new(self.is_strict());
             world.observe(site, self.leaf, !world.faults.is_blind, &mut view);
-            checked.add(site, view);
+            check.views.insert(site, view);
         }
-        let drift = checked.drift();
-        if let (None, true, Some(state)) = (&drift, checked.has_changes(world.now), &mut self.state) {
-            state.update_sites(|site| checked.update(site, world.now), checked.checked_at(world.now));
+        let drift = check.drift();
+        if let (None, true, Some(state)) = (&drift, check.has_changes(world.now), &mut self.state) {
+            state.update_sites(|site| check.update(site, world.now), check.checked_at(world.now));
         }
         drift
     }

@@ -1,0 +1,213 @@
+//! What `sync` does with a lineage that it has no reason to deploy: makes handshakes with its edges, to notice leaves that
+//! were replaced without a change of IDs, and records what they show and which sites other lineages supersede.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use time::OffsetDateTime;
+
+use super::scan::{Candidate, Reason};
+use super::workers::open_journal;
+use crate::api::Site;
+use crate::bundle;
+use crate::clock::Deadline;
+use crate::deploy::{ClientCache, DeployError};
+use crate::names::Domain;
+use crate::outcome::Outcome;
+use crate::report::{DeployReport, SiteReport, SourceReport};
+use crate::settings::Verify;
+use crate::sightings::{EdgeFindings, EdgeMemory};
+use crate::state::SiteState;
+use crate::text;
+use crate::verify::{Edge, EdgeView, Handshakes};
+
+/// Time limit for one site.
+const SITE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Lineages that are checked at once, and sites of each. The handshakes have a limit of their own.
+const MAX_CONCURRENT: usize = 32;
+
+/// Time to wait for another run on the lineage; what that run records is newer anyway.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What to check and to record of a lineage.
+pub(super) struct Check<'a> {
+    pub(super) lineage: &'a Candidate,
+    /// The sites on which other lineages supersede it, each with the reason.
+    pub(super) superseded: Vec<(&'a Site, String)>,
+    /// Whether these are all of its sites.
+    pub(super) is_superseded: bool,
+    /// The sites to handshake with.
+    pub(super) sites: Vec<&'a Site>,
+    /// Whether these are all that can be checked.
+    pub(super) is_due: bool,
+    /// What their edges serve, by site. A site whose edge was not observed in time is absent.
+    pub(super) views: BTreeMap<u64, EdgeView>,
+}
+
+/// What came of a check.
+pub(super) struct Checked<'a> {
+    pub(super) lineage: &'a Candidate,
+    /// Why the lineage has to be deployed after all; nothing is recorded then.
+    pub(super) drift: Option<Reason>,
+    /// Its sites are those on which other lineages supersede it, if these are all.
+    pub(super) report: DeployReport,
+}
+
+/// Checks lineages until the deadline. The order is random, so that edges which do not respond cannot keep the same
+/// lineages from being checked in every run. An error has the number of lineages.
+pub(super) async fn run<'a>(
+    mut checks: Vec<Check<'a>>,
+    clients: &ClientCache,
+    state_dir: &Path,
+    deadline: Deadline,
+    now: OffsetDateTime,
+) -> Result<Vec<Checked<'a>>, (DeployError, usize)> {
+    if checks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let handshakes = clients.handshakes().map_err(|error| (error, checks.len()))?;
+    fastrand::shuffle(&mut checks);
+    let checked = checks.into_iter().map(async |mut check| {
+        check.observe(handshakes, deadline).await;
+        let (lineage, drift) = (check.lineage, check.drift());
+        let mut report = DeployReport::new("deploy");
+        if drift.is_none()
+            && let Err(error) = check.record(state_dir, now, &mut report).await
+        {
+            log::info!("{}: {error}", lineage.name);
+        }
+        Checked { lineage, drift, report }
+    });
+    Ok(stream::iter(checked).buffer_unordered(MAX_CONCURRENT).collect().await)
+}
+
+impl<'a> Check<'a> {
+    pub(super) fn new(
+        lineage: &'a Candidate,
+        superseded: Vec<(&'a Site, String)>,
+        sites: Vec<&'a Site>,
+        is_due: bool,
+    ) -> Self {
+        Self { lineage, superseded, is_superseded: false, sites, is_due, views: BTreeMap::new() }
+    }
+
+    async fn observe(&mut self, handshakes: &Arc<Handshakes>, deadline: Deadline) {
+        let (lineage, is_strict) = (self.lineage, self.is_strict());
+        let Some(leaf) = lineage.leaf.as_ref().filter(|_| !self.sites.is_empty()) else { return };
+        // The type of the key, which saves handshakes if it is known.
+        let chain = bundle::load_chain(&lineage.source.files).ok().and_then(|bundle| bundle.chain.ok());
+        let on_disk = chain.map(|chain| chain.leaf).filter(|found| found.fingerprint() == leaf.fingerprint);
+        let key_type = on_disk.map(|found| found.public_key.key_type());
+        let settings = &lineage.settings;
+        let edge = Edge::for_leaf(&leaf.fingerprint, key_type, &settings.edge_addresses, handshakes);
+        fastrand::shuffle(&mut self.sites);
+        let views = self.sites.iter().map(async |site| {
+            if deadline.left().is_zero() {
+                return None;
+            }
+            let mut view = EdgeView::new(is_strict);
+            let deadline = Deadline::after(SITE_TIMEOUT).or_sooner(deadline);
+            edge.observe_with_retries(&site.domain, site.cname.as_deref(), &mut view, deadline).await;
+            Some((site.id, view))
+        });
+        let views: Vec<_> = stream::iter(views).buffer_unordered(MAX_CONCURRENT).collect().await;
+        self.views.extend(views.into_iter().flatten());
+    }
+
+    /// Why the lineage has to be deployed: an edge serves another leaf, or refuses the name, or cannot be reached
+    /// although it has to be.
+    pub(super) fn drift(&self) -> Option<Reason> {
+        self.sites.iter().find_map(|site| {
+            let view = self.views.get(&site.id)?;
+            let unverified = self.is_strict().then(|| view.unverified()).into_iter().flatten();
+            let first = view.others().into_iter().chain(view.refusals()).chain(unverified).next()?;
+            Some(Reason::Drifted(format!("{}: {first}", site.domain)))
+        })
+    }
+
+    /// Records the result, unless another run has begun to deploy the lineage.
+    async fn record(
+        &self,
+        state_dir: &Path,
+        now: OffsetDateTime,
+        report: &mut DeployReport,
+    ) -> Result<(), DeployError> {
+        let lineage = self.lineage;
+        report.body.source = Some(SourceReport::new(&lineage.source));
+        if !self.is_superseded && !self.has_changes(now) {
+            return Ok(());
+        }
+        let mut journal = open_journal(lineage, state_dir, Deadline::after(LOCK_TIMEOUT), report).await?;
+        if journal.has_newer_run() {
+            return Ok(());
+        }
+        match &lineage.leaf {
+            Some(leaf) if self.is_superseded => {
+                report.body.sites = self.superseded_sites();
+                journal.supersede(leaf.clone(), report);
+            }
+            _ => journal.update_sites(|site| self.update(site, now), self.checked_at(now), report),
+        }
+        Ok(())
+    }
+
+    /// Returns `now` if all sites of the lineage were checked.
+    pub(super) fn checked_at(&self, now: OffsetDateTime) -> Option<OffsetDateTime> {
+        let is_complete = !self.sites.is_empty() && self.views.len() == self.sites.len();
+        (self.is_due && is_complete).then_some(now)
+    }
+
+    /// Whether there is anything to record.
+    pub(super) fn has_changes(&self, now: OffsetDateTime) -> bool {
+        let has_changed = |site: &SiteState| {
+            let mut updated = site.clone();
+            self.update(&mut updated, now);
+            // The addresses of an edge may change in every run; only what they serve matters.
+            let is_same_edge = updated.edge.is_equivalent(&site.edge);
+            !is_same_edge || SiteState { edge: site.edge.clone(), ..updated } != *site
+        };
+        self.checked_at(now).is_some() || self.lineage.sites.iter().any(has_changed)
+    }
+
+    /// Updates what is recorded of a site.
+    pub(super) fn update(&self, known: &mut SiteState, now: OffsetDateTime) {
+        if let Some((_, reason)) = self.superseded.iter().find(|(site, _)| known.id == Some(site.id)) {
+            (known.outcome, known.detail) = (Outcome::Superseded, Some(reason.clone()));
+            known.edge = EdgeMemory::default();
+            return;
+        }
+        let has_domain =
+            |site: &Site| known.domain.parse::<Domain>().is_ok_and(|domain| domain == site.domain);
+        let is_known = |site: &Site| known.id.map_or_else(|| has_domain(site), |id| site.id == id);
+        let site = self.sites.iter().find(|site| is_known(site));
+        let Some(view) = site.and_then(|site| self.views.get(&site.id)) else { return };
+        if let Some(leaf) = &self.lineage.leaf {
+            known.edge.see(&view.sightings(leaf, now));
+        }
+        if view.is_served() {
+            (known.outcome, known.detail) = (Outcome::Served, None);
+        } else if known.outcome.is_bound() {
+            (known.outcome, known.detail) = (Outcome::Synced, Some(text::list(&view.unverified())));
+        }
+    }
+
+    /// The superseded sites as a deployment would report them.
+    pub(super) fn superseded_sites(&self) -> Vec<SiteReport> {
+        let report = |(site, reason): &(&Site, String)| SiteReport {
+            id: Some(site.id),
+            cert_id_before: site.cert_id,
+            cert_id: site.cert_id,
+            findings: EdgeFindings::left_to_others(),
+            cname: site.cname.as_deref().map(str::to_owned),
+            ..SiteReport::new(site.domain.spelled(), Outcome::Superseded, Some(reason.clone()))
+        };
+        self.superseded.iter().map(report).collect()
+    }
+    fn is_strict(&self) -> bool {
+        self.lineage.settings.verify == Verify::Require
+    }
+}
