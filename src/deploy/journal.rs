@@ -124,7 +124,7 @@ impl Journal {
 
     async fn lock(&mut self, directory: &Path, deadline: Deadline) -> Result<(), LockError> {
         let store = Store::open(directory)?;
-        self.lock = Some(store.lock_in_task(&self.name, deadline).await?);
+        self.lock = Some(store.lock(&self.name, deadline).await?);
         self.store = Some(store);
         Ok(())
     }

@@ -115,7 +115,7 @@ async fn run_planned(
     };
     require_earlier_sites(request, &scope, listing)?;
     // An incomplete listing may lack a covered site.
-    let may_skip = request.deployment.settings.skip_unmatched && account.site_gaps.is_empty();
+    let may_skip = request.deployment.settings.skip_unmatched && listing.listing().site_gaps.is_empty();
     if !scope.has_sites(may_skip, report)? {
         return Ok(());
     }
@@ -150,10 +150,10 @@ fn require_earlier_sites(
     scope: &Scope<'_, '_>,
     listing: &IndexedListing,
 ) -> Result<(), DeployError> {
-    if !scope.account.site_gaps.is_empty() || scope.requests_any() {
+    if !scope.account.listing.site_gaps.is_empty() || scope.requests_any() {
         return Ok(());
     }
-    let lists_none = scope.account.site_count == 0;
+    let lists_none = scope.account.listing.sites.is_empty();
     let is_listed = |host: &str| listing.has_site(host);
     let sites = if lists_none && request.deployment.account.is_none() {
         let all = request.journal.all_deployments(request.memory);

@@ -133,7 +133,7 @@ impl<'l> Scope<'_, 'l> {
         }
         if !may_skip {
             return Err(DeployError::NoSiteCovered {
-                sites: self.account.site_count,
+                sites: self.account.listing.sites.len(),
                 names: self.leaf.names.clone(),
             });
         }
@@ -174,7 +174,7 @@ impl<'l> Scope<'_, 'l> {
     pub(super) fn not_needed(&self, survey: &Survey) -> HashMap<u64, NotNeeded> {
         let records =
             LazyCell::new(|| self.account.records.iter().map(|record| record.id).collect::<HashSet<u64>>());
-        let exists = |record: u64| !self.account.record_gaps.is_empty() || records.contains(&record);
+        let exists = |record: u64| !self.account.listing.record_gaps.is_empty() || records.contains(&record);
         let requested = self.account.sites.iter().filter(|site| self.requests(site));
         let not_needed = requested.filter_map(|site| {
             let is_current =

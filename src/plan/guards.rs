@@ -29,7 +29,7 @@ impl<'a> Planner<'_, 'a> {
         let stored = self.stored_for(domain);
         if stored.is_empty() {
             let is_hidden = !self.request.allow.partial
-                && self.account.record_gaps.iter().any(|gap| gap.may_hide(|hidden| hidden == domain));
+                && self.account.listing.record_gaps.iter().any(|gap| gap.may_hide(|hidden| hidden == domain));
             return is_hidden.then(|| Blocker::HiddenRecord(domain.clone()));
         }
         stored.iter().find_map(|record| {
@@ -44,7 +44,10 @@ impl<'a> Planner<'_, 'a> {
     /// Fails if a site that cannot be seen may lose coverage.
     fn hidden_sites(&self, id: u64) -> Option<Blocker> {
         let allow = self.request.allow;
-        if allow.partial || allow.shrink || !(self.hides_bindings || self.account.unreadable.contains(&id)) {
+        if allow.partial
+            || allow.shrink
+            || !(self.hides_bindings || self.account.listing.unreadable.contains(&id))
+        {
             return None;
         }
         (!(self.request.keeps_names)(id)).then_some(Blocker::HiddenSites(id))

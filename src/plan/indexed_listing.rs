@@ -1,10 +1,8 @@
 //! A listing with lookup tables, so that the work for one lineage does not grow with the account.
 //!
-//! The tables hold positions rather than references, because they are moved together with the listing. They are sorted by
-//! hash: comparing hashes is much faster than comparing names, and unlike in a hash table, names chosen to have the
-//! same hash do no harm.
+//! The tables hold positions rather than references, because they are moved together with the listing.
 
-use std::iter::Map;
+use std::iter::Copied;
 use std::slice::Iter;
 
 use super::account::Account;
@@ -32,17 +30,12 @@ struct Tables {
     records_by_host: Table<(u32, u32)>,
 }
 
-/// Positions of items, each with the hash of the item's key; sorted by hash, then by key, then by position.
+/// Positions of items, sorted by the item's key, then by position.
 #[derive(Debug)]
-struct Table<P>(Vec<(u32, P)>);
+struct Table<P>(Vec<P>);
 
 /// The positions with one key.
-type Found<'t, P> = Map<Iter<'t, (u32, P)>, fn(&(u32, P)) -> P>;
-
-/// What items are looked up by.
-trait Key: Ord {
-    fn hash(&self) -> u32;
-}
+type Found<'t, P> = Copied<Iter<'t, P>>;
 
 impl IndexedListing {
     pub(crate) fn new(listing: Listing) -> Self {
@@ -123,8 +116,8 @@ impl IndexedListing {
         let records = records.into_iter().filter_map(|at| self.record_at(at)).collect();
         let mut unreadable = self.tables.unreadable_bindings.iter().filter_map(|at| self.site_at(*at));
         let hides_bindings = unreadable.any(|site| !names.cover(&site.domain));
-        let account = Account::new(&self.listing, sites, records);
-        Account { hides_bindings: account.hides_bindings || hides_bindings, ..account }
+        let hides_bindings = self.listing.hides_bindings || hides_bindings;
+        Account { listing: &self.listing, sites, records, hides_bindings }
     }
 
     fn covered_by(&self, names: &Names) -> Vec<u32> {
@@ -208,37 +201,19 @@ fn sort<T: Ord>(items: &mut Vec<T>) {
     items.dedup();
 }
 
-impl<P: Copy + Ord> Table<P> {
-    fn new<K: Key>(positions: impl Iterator<Item = P>, key: impl Fn(P) -> K) -> Self {
-        let mut entries: Vec<(u32, P)> = positions.map(|at| (key(at).hash(), at)).collect();
-        entries.sort_unstable_by(|(hash, at), (other_hash, other)| {
-            hash.cmp(other_hash).then_with(|| key(*at).cmp(&key(*other)).then_with(|| at.cmp(other)))
-        });
-        Self(entries)
+impl<P: Copy> Table<P> {
+    fn new<K: Ord>(positions: impl Iterator<Item = P>, key: impl Fn(P) -> K) -> Self {
+        let mut positions: Vec<P> = positions.collect();
+        positions.sort_by(|at, other| key(*at).cmp(&key(*other)));
+        Self(positions)
     }
 
     /// The positions with a key.
-    fn find<K: Key>(&self, wanted: &K, key: impl Fn(P) -> K) -> Found<'_, P> {
-        let hash = wanted.hash();
-        let order = |(entry, at): &(u32, P)| entry.cmp(&hash).then_with(|| key(*at).cmp(wanted));
-        let start = self.0.partition_point(|entry| order(entry).is_lt());
+    fn find<K: Ord>(&self, wanted: &K, key: impl Fn(P) -> K) -> Found<'_, P> {
+        let start = self.0.partition_point(|at| key(*at) < *wanted);
         let rest = self.0.get(start..).unwrap_or_default();
-        let end = rest.partition_point(|entry| order(entry).is_eq());
-        rest.get(..end).unwrap_or_default().iter().map(|(_, at)| *at)
-    }
-}
-
-/// FNV-1a.
-impl Key for &str {
-    fn hash(&self) -> u32 {
-        self.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
-    }
-}
-
-/// Identifiers that are listed in order stay in order.
-impl Key for Option<u64> {
-    fn hash(&self) -> u32 {
-        self.map_or(0, |id| u32::try_from(id & u64::from(u32::MAX)).unwrap_or_default())
+        let end = rest.partition_point(|at| key(*at) == *wanted);
+        rest.get(..end).unwrap_or_default().iter().copied()
     }
 }
 
@@ -255,8 +230,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn names_with_the_same_hash_are_told_apart() {
-        assert_eq!("costarring.example".hash(), "liquid.example".hash());
+    fn sites_are_found_by_host_and_parent() {
         let names = ["liquid.example", "costarring.example", "other.example", "costarring.example"];
         let sites: Vec<_> = (1..).zip(names).map(|(id, name)| json!({"id": id, "domain": name})).collect();
         let sites: List<Site> = List::of(&json!(sites)).unwrap();

@@ -363,18 +363,11 @@ fn check_plans(accounts: u64) {
             missed: &HashMap::new(),
             allow: model.allow,
         };
-        let (unreadable, (hides_bindings, hides_records)) = (&model.unreadable, model.is_partial);
+        let (unreadable, (hides_bindings, hides_records)) = (model.unreadable.clone(), model.is_partial);
         let record_gaps = if hides_records { Listing::truncated().record_gaps } else { Vec::new() };
-        let record_gaps = &record_gaps;
-        let account = Account {
-            site_count: sites.len(),
-            sites: sites.iter().collect(),
-            records: records.iter().collect(),
-            unreadable,
-            hides_bindings,
-            site_gaps: &[],
-            record_gaps,
-        };
+        let listing =
+            Listing { sites, records, unreadable, hides_bindings, record_gaps, ..Listing::default() };
+        let account = Account::whole(&listing);
         let shown = ShowOnPanic { seed, model: &model };
         model.check(&Plan::new(&account, &request), &domains);
         drop(shown);

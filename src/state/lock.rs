@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::Duration;
 
+use tokio::time::sleep;
+
 use super::{Store, WriteError};
 use crate::clock::Deadline;
 use crate::file;
@@ -35,32 +37,27 @@ pub(crate) enum LockError {
 
 impl Store {
     /// Acquires the lock of a lineage, waiting for it until the deadline.
-    pub(crate) fn lock(&self, name: &str, deadline: Deadline) -> Result<Lock, LockError> {
+    pub(crate) async fn lock(&self, name: &str, deadline: Deadline) -> Result<Lock, LockError> {
         let file = match self.try_lock(name)? {
             Ok(lock) => return Ok(lock),
             Err(file) => file,
         };
-        self.waited(name, wait(&file, deadline).map(|()| file))
-    }
-
-    /// Like `lock`, without blocking other tasks.
-    pub(crate) async fn lock_in_task(&self, name: &str, deadline: Deadline) -> Result<Lock, LockError> {
-        let file = match self.try_lock(name)? {
-            Ok(lock) => return Ok(lock),
-            Err(file) => file,
-        };
-        let locked = loop {
-            match try_until(&file, deadline) {
-                Ok(false) => tokio::time::sleep(PAUSE).await,
-                Ok(true) => break Ok(file),
-                Err(error) => break Err(error),
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Lock { _file: file, has_waited: true }),
+                Err(TryLockError::Error(error)) => {
+                    return Err(WriteError::new(&self.file(name, EXTENSION), &error).into());
+                }
+                Err(TryLockError::WouldBlock) if deadline.left().is_zero() => {
+                    return Err(LockTimeout { name: name.to_owned() }.into());
+                }
+                Err(TryLockError::WouldBlock) => sleep(PAUSE).await,
             }
-        };
-        self.waited(name, locked)
+        }
     }
 
     /// Acquires the lock of a lineage unless another run holds it; if so, returns the file to lock.
-    fn try_lock(&self, name: &str) -> Result<Result<Lock, File>, WriteError> {
+    pub(super) fn try_lock(&self, name: &str) -> Result<Result<Lock, File>, WriteError> {
         let path = self.file(name, EXTENSION);
         let failed = |error: io::Error| WriteError::new(&path, &error);
         let file = match file::open_regular(&path, OpenOptions::new().write(true)) {
@@ -81,37 +78,9 @@ impl Store {
             }
         }
     }
-
-    /// The lock after the wait.
-    fn waited(&self, name: &str, locked: io::Result<File>) -> Result<Lock, LockError> {
-        match locked {
-            Ok(file) => Ok(Lock { _file: file, has_waited: true }),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                Err(LockTimeout { name: name.to_owned() }.into())
-            }
-            Err(error) => Err(WriteError::new(&self.file(name, EXTENSION), &error).into()),
-        }
-    }
 }
 
 const EXTENSION: &str = "lock";
 
 /// Pause between two attempts: flock has no time limit, and the system may refuse a thread to wait in.
 const PAUSE: Duration = Duration::from_millis(10);
-
-fn wait(file: &File, deadline: Deadline) -> io::Result<()> {
-    while !try_until(file, deadline)? {
-        std::thread::sleep(PAUSE);
-    }
-    Ok(())
-}
-
-/// Tries once; an error of the kind `TimedOut` if another run holds the lock after the deadline.
-fn try_until(file: &File, deadline: Deadline) -> io::Result<bool> {
-    match file.try_lock() {
-        Ok(()) => Ok(true),
-        Err(TryLockError::Error(error)) => Err(error),
-        Err(TryLockError::WouldBlock) if deadline.left().is_zero() => Err(io::ErrorKind::TimedOut.into()),
-        Err(TryLockError::WouldBlock) => Ok(false),
-    }
-}

@@ -5,14 +5,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use super::LockError;
 use super::store::{Store, VersionHeader, WriteError};
-use crate::clock::Deadline;
 use crate::file::{self, ReadError};
 use crate::text::{self, rfc3339};
 
@@ -22,7 +19,6 @@ const NAME: &str = "last-sync";
 const MAX_BYTES: u64 = 64 << 10;
 /// How far in the future a recorded time may be, in case the clock has been corrected since.
 pub(crate) const MAX_SKEW: time::Duration = time::Duration::minutes(5);
-const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a `sync` ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,12 +129,8 @@ impl Store {
     ) -> Result<(), WriteError> {
         let name = file_name(shard.unwrap_or(ALL));
         let path = self.path(&name);
-        // Two runs may end at the same moment. If the other one holds the lock for too long, this record is skipped.
-        let _lock = match self.lock(&name, Deadline::after(LOCK_TIMEOUT)) {
-            Err(LockError::Timeout(_)) => return Ok(()),
-            Err(LockError::Write(error)) => return Err(error),
-            Ok(lock) => lock,
-        };
+        // Of two runs that end at the same moment, one is recorded.
+        let Ok(_lock) = self.try_lock(&name)? else { return Ok(()) };
         let own = match read(&path, now) {
             Ok(own) => own,
             Err(SyncRecordFault::NewerVersion { .. }) => return Err(WriteError::later_version(path)),

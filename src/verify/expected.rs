@@ -8,14 +8,20 @@ use crate::cert::{self, Certificate, KeyType};
 use crate::names::Domain;
 
 /// The leaf that an edge is expected to serve.
-pub(super) enum ExpectedLeaf<'a> {
-    /// The leaf to deploy, with its chain.
-    Chain(&'a Chain),
-    /// A leaf known only by its fingerprint; its key type is `None` if its file is gone.
-    Fingerprint { fingerprint: &'a str, key_type: Option<KeyType> },
+pub(super) struct ExpectedLeaf<'a> {
+    pub(super) fingerprint: String,
+    /// `None`: its file is gone.
+    pub(super) key_type: Option<KeyType>,
+    /// The chain to deploy; `None`: unknown.
+    pub(super) chain: Option<&'a Chain>,
 }
 
-impl ExpectedLeaf<'_> {
+impl<'a> ExpectedLeaf<'a> {
+    pub(super) fn of_chain(chain: &'a Chain) -> Self {
+        let key_type = Some(chain.leaf.public_key.key_type());
+        Self { fingerprint: chain.leaf.fingerprint(), key_type, chain: Some(chain) }
+    }
+
     /// Whether a handshake showed the leaf.
     pub(super) fn is_shown(&self, result: &HandshakeResult) -> bool {
         result.chain.first().is_some_and(|leaf| self.is_leaf(leaf))
@@ -28,21 +34,19 @@ impl ExpectedLeaf<'_> {
     }
 
     fn is_leaf(&self, der: &[u8]) -> bool {
-        match self {
-            Self::Chain(chain) => chain.leaf.der() == der,
-            Self::Fingerprint { fingerprint, .. } => cert::fingerprint(der) == **fingerprint,
-        }
+        cert::fingerprint(der) == self.fingerprint
     }
 
     /// Compares the served chain with the one to deploy. A root at its end does not matter.
     pub(super) fn compare_chain(&self, served: &[Vec<u8>]) -> ServedChain {
-        let Self::Chain(chain) = self else { return ServedChain::Same };
-        let uploaded = std::iter::once(&chain.leaf).chain(&chain.issuers);
-        let uploaded: Vec<&[u8]> = uploaded.map(Certificate::der).collect();
+        let Some(Chain { leaf, issuers, .. }) = self.chain else { return ServedChain::Same };
+        let uploaded: Vec<&[u8]> = std::iter::once(leaf).chain(issuers).map(Certificate::der).collect();
         let served: Vec<&[u8]> = served.iter().map(Vec::as_slice).collect();
+        let may_be_issuer =
+            |der| Certificate::from_der(der).is_ok_and(|issuer| leaf.may_be_issued_by(&issuer));
         match (without_root(&uploaded), without_root(&served)) {
             (uploaded, served) if uploaded == served => ServedChain::Same,
-            (_, [_, issuer, ..]) if self.may_be_issuer(issuer) => ServedChain::Other,
+            (_, [_, issuer, ..]) if may_be_issuer(issuer) => ServedChain::Other,
             _ => ServedChain::Broken,
         }
     }
@@ -50,28 +54,12 @@ impl ExpectedLeaf<'_> {
     /// Whether a refusal says something about the name. For some key types rustls lacks a signature scheme or a curve, and
     /// an edge that serves them may refuse every handshake.
     pub(super) fn is_refusal_conclusive(&self) -> bool {
-        match self {
-            Self::Chain(chain) => {
-                !chain.leaf.has_pss_key && chain.leaf.public_key.key_type() != KeyType::P521
-            }
-            Self::Fingerprint { key_type, .. } => *key_type != Some(KeyType::P521),
-        }
-    }
-
-    fn may_be_issuer(&self, der: &[u8]) -> bool {
-        let Self::Chain(chain) = self else { return true };
-        Certificate::from_der(der).is_ok_and(|issuer| chain.leaf.may_be_issued_by(&issuer))
-    }
-
-    pub(super) fn has_key_type(&self) -> bool {
-        !matches!(self, Self::Fingerprint { key_type: None, .. })
+        let has_pss_key = self.chain.is_some_and(|chain| chain.leaf.has_pss_key);
+        !has_pss_key && self.key_type != Some(KeyType::P521)
     }
 
     pub(super) fn client_kinds(&self) -> ClientKinds {
-        match self {
-            Self::Chain(chain) => ClientKinds::new(Some(&chain.leaf.public_key.key_type())),
-            Self::Fingerprint { key_type, .. } => ClientKinds::new(key_type.as_ref()),
-        }
+        ClientKinds::new(self.key_type.as_ref())
     }
 }
 

@@ -41,7 +41,7 @@ impl HandshakeRound {
         let ClientKinds { own, other, .. } = expected.client_kinds();
         let handshake = |schemes| handshakes.handshake(address, name, schemes, deadline);
         // Only one kind gets the leaf. If the key type is unknown, so is the kind.
-        let other_count = if expected.has_key_type() { 1 } else { HANDSHAKES };
+        let other_count = if expected.key_type.is_some() { 1 } else { HANDSHAKES };
         let own = join_all(repeat_n(own, HANDSHAKES).map(handshake));
         let other = join_all(repeat_n(other, other_count).map(handshake));
         let (mut own, other) = join(own, other).await;
@@ -77,7 +77,7 @@ impl HandshakeRound {
             |results: &[HandshakeResult]| results.iter().any(|result| expected.is_shown(result));
         let mut other_name = expected.client_kinds().other_name;
         // If the key type is unknown, the kind of client that gets the leaf reveals it.
-        if !expected.has_key_type() && is_shown_to(&other) && !is_shown_to(&own) {
+        if expected.key_type.is_none() && is_shown_to(&other) && !is_shown_to(&own) {
             swap(&mut own, &mut other);
             other_name = NO_RSA_CLIENTS;
         }

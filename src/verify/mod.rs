@@ -51,17 +51,17 @@ impl<'a> Edge<'a> {
     /// Expects the leaf of a chain. `addresses` are used instead of those of each site, unless there are none. Edges that
     /// share `handshakes` share its limit on concurrency.
     pub(crate) fn new(chain: &'a Chain, addresses: &'a [String], handshakes: &Arc<Handshakes>) -> Self {
-        Self { expected: ExpectedLeaf::Chain(chain), addresses, handshakes: Arc::clone(handshakes) }
+        Self { expected: ExpectedLeaf::of_chain(chain), addresses, handshakes: Arc::clone(handshakes) }
     }
 
     /// Expects a leaf known only by its fingerprint and possibly its key type.
     pub(crate) fn for_leaf(
-        fingerprint: &'a str,
+        fingerprint: &str,
         key_type: Option<KeyType>,
         addresses: &'a [String],
         handshakes: &Arc<Handshakes>,
     ) -> Self {
-        let expected = ExpectedLeaf::Fingerprint { fingerprint, key_type };
+        let expected = ExpectedLeaf { fingerprint: fingerprint.to_owned(), key_type, chain: None };
         Self { expected, addresses, handshakes: Arc::clone(handshakes) }
     }
 

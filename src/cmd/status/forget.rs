@@ -7,6 +7,7 @@ use crate::clock::Deadline;
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::inventory::{Inventory, Member};
 use crate::report::CommandReport;
+use crate::runtime::Runtime;
 use crate::settings::Configuration;
 use crate::state::{LockError, StateError, Store, WriteError};
 use crate::text;
@@ -43,7 +44,8 @@ pub(super) fn run(
         let refusal = CommandError::new(ErrorKind::Config, message);
         error.hint().into_iter().fold(refusal, CommandError::hint)
     };
-    let lock = match store.lock(name, Deadline::after(LOCK_TIMEOUT)) {
+    let locked = store.lock(name, Deadline::after(LOCK_TIMEOUT));
+    let lock = match Runtime::without_network()?.block_on(locked) {
         Ok(lock) => lock,
         Err(LockError::Timeout(error)) => return Err(error.into()),
         Err(LockError::Write(error)) => return Err(refused(error)),
