@@ -141,6 +141,26 @@ impl CommandError {
         Self { advice: Some(hint.to_string().into()), hint: Some(hint), ..self }
     }
 
+    /// Adds what was not sent because of the failure; see [`Diagnostic::unsent`].
+    pub(crate) fn unsent(self, unsent: &'static str) -> Self {
+        Self { unsent: Some(unsent), ..self }
+    }
+
+    /// Says which site failed on its own.
+    pub(crate) fn of_site(self, domain: &impl ToString) -> Self {
+        Self { subject: Some(Box::new(Subject::site(domain))), ..self }
+    }
+
+    /// Says whether the command line names something that does not exist; see [`Diagnostic::is_misuse`].
+    pub(crate) fn misuse(self, is_misuse: bool) -> Self {
+        Self { is_misuse, ..self }
+    }
+
+    /// Replaces the message, and keeps class and hint.
+    pub(crate) fn saying(self, message: impl Display) -> Self {
+        Self { message: message.to_string(), ..self }
+    }
+
     /// The failure class.
     pub(crate) fn kind(&self) -> ErrorKind {
         self.kind

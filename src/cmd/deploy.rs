@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use crate::cli::DeployArgs;
 use crate::clock::{Deadline, Start};
 use crate::context::Context;
-use crate::deploy::{ClientCache, DeployError, Deployment, Journal, recorded_domains, run_options};
+use crate::deploy::{ClientCache, Deployment, Journal, recorded_domains, run_options};
 use crate::error::CommandError;
 use crate::hint::{Command, Place};
 use crate::inventory;
@@ -149,7 +149,7 @@ impl<'a> Run<'a> {
             }
             (Err(error), _) => Err(error.clone().into()),
         };
-        journal.finish(result, report);
+        journal.finish(result, report).await;
         report.set_place(Place { is_recorded: journal.can_be_retried(), ..self.place.clone() });
         Ok(())
     }
@@ -239,7 +239,7 @@ impl Target {
         origin: Origin,
         deadline: Deadline,
         report: &mut DeployReport,
-    ) -> Result<Journal, DeployError> {
+    ) -> Result<Journal, CommandError> {
         let state_dir = self.state_dir.as_deref();
         if args.dry_run {
             return Ok(Journal::read_only(&self.source, state_dir, report));

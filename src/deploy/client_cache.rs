@@ -7,10 +7,10 @@ use anyhow::Context as _;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 
-use super::error::DeployError;
 use super::shared_listing::{Participant, SharedListing};
 use crate::api::{Client, ClientConfig, Listing};
 use crate::clock::Deadline;
+use crate::error::CommandError;
 use crate::secret::Redactor;
 use crate::settings::Settings;
 use crate::trust::TrustStores;
@@ -69,7 +69,7 @@ impl ClientCache {
         &self,
         settings: &Settings,
         deadline: Deadline,
-    ) -> Result<Listing, DeployError> {
+    ) -> Result<Listing, CommandError> {
         let client = self.client(settings, Redactor::default(), deadline)?;
         Ok(client.listing().await?)
     }
@@ -109,7 +109,7 @@ impl ClientCache {
         settings: &Settings,
         mut redactor: Redactor,
         deadline: Deadline,
-    ) -> Result<Client, DeployError> {
+    ) -> Result<Client, CommandError> {
         redactor.hide(settings.api_key.expose());
         if let Some(client) = self.client.get() {
             return Ok(client.for_task(redactor, deadline));
@@ -123,7 +123,7 @@ impl ClientCache {
     }
 
     /// Handshakes with the edge, with one limit for all deployments.
-    pub(crate) fn handshakes(&self) -> Result<&Arc<Handshakes>, DeployError> {
+    pub(crate) fn handshakes(&self) -> Result<&Arc<Handshakes>, CommandError> {
         if let Some(handshakes) = self.handshakes.get() {
             return Ok(handshakes);
         }

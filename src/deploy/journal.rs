@@ -8,21 +8,20 @@ use std::path::Path;
 
 use time::OffsetDateTime;
 
-use super::client_cache::ClientCache;
 use super::conversion::{by_another_run, recorded_sites, recorded_source};
-use super::error::DeployError;
 use crate::bundle::{self, Files, LeafPeek};
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
-use crate::error::ErrorKind;
+use crate::error::{CommandError, ErrorKind};
+use crate::hint::Hint;
 use crate::leaf::Leaf;
 use crate::report::DeployReport;
 use crate::runtime::offload;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::{
-    self, Deployments, LineageState, Lock, LockError, Origin, RunOptions, ServiceDeployments, SiteState,
-    Store, WriteError,
+    self, Deployments, LineageState, Lock, LockError, Origin, RunOptions, ServiceDeployments, Store,
+    WriteError,
 };
 use crate::text::{self, rfc3339};
 
@@ -71,7 +70,7 @@ impl Journal {
         directory: Option<&Path>,
         deadline: Deadline,
         report: &mut DeployReport,
-    ) -> Result<Self, DeployError> {
+    ) -> Result<Self, CommandError> {
         let mut journal = Self { options, ..Self::new(source) };
         match directory {
             _ if !source.is_on_disk() => {
@@ -147,12 +146,14 @@ impl Journal {
     /// Compares the state with the scan of `sync`, which did not hold the lock. `begun` is the start of the last run
     /// that the scan found. If another run has begun since and failed with other options, this run must not overwrite
     /// them.
-    pub(crate) fn compare_with_scan(&mut self, begun: Option<OffsetDateTime>) -> Result<(), DeployError> {
+    pub(crate) fn compare_with_scan(&mut self, begun: Option<OffsetDateTime>) -> Result<(), CommandError> {
         let Some(state) = &self.state else {
             let is_known = self.store.is_some() && !self.is_read_only;
             let is_forgotten = is_known && begun.is_some();
             return if is_forgotten {
-                Err(DeployError::Forgotten { lineage: self.name.clone() })
+                let message = format!("the state of {} was deleted while sync ran", self.name);
+                let error = CommandError::new(ErrorKind::Temporary, message);
+                Err(error.hint("to deploy the lineage again, run its hook").unsent("nothing was sent for it"))
             } else {
                 Ok(())
             };
@@ -162,7 +163,11 @@ impl Journal {
         let is_retry = self.options.origin == Origin::Retry;
         let is_other = self.has_newer_run && (is_retry || state.pending_since.is_some());
         if is_other && state.given(true).0 != self.options.given {
-            return Err(DeployError::NewerRun { lineage: self.name.clone() });
+            let name = &self.name;
+            let message = format!(
+                "another run of edgecert began to deploy {name} with other options and has not finished"
+            );
+            return Err(CommandError::new(ErrorKind::Temporary, message).hint(Hint::RETRY));
         }
         Ok(())
     }
@@ -270,27 +275,16 @@ impl Journal {
     /// Adds an error to the report and writes the result, which has the report's exit code and message. A failure
     /// before the intent was written is recorded, too, because the ACME client does not run the hook again. A mistake
     /// by hand is not: `sync` would repeat it in every run.
-    pub(crate) fn finish(&mut self, result: Result<(), DeployError>, report: &mut DeployReport) {
+    ///
+    /// The result is written in another thread, so that other tasks go on.
+    pub(crate) async fn finish(&mut self, result: Result<(), CommandError>, report: &mut DeployReport) {
         if self.conclude(result, report) {
-            self.write(report);
-        }
-    }
-
-    /// Like `finish`, without blocking other tasks: the result is written in another thread.
-    pub(crate) async fn finish_in_pool(
-        &mut self,
-        result: Result<(), DeployError>,
-        clients: &ClientCache,
-        report: &mut DeployReport,
-    ) {
-        if self.conclude(result, report) {
-            let _permit = clients.write_permit().await;
             self.write_in_pool(report).await;
         }
     }
 
     /// Adds the result to the state. Returns whether that is still to be written.
-    fn conclude(&mut self, result: Result<(), DeployError>, report: &mut DeployReport) -> bool {
+    fn conclude(&mut self, result: Result<(), CommandError>, report: &mut DeployReport) -> bool {
         if let Err(error) = result {
             report.fail(error);
         }
@@ -364,34 +358,20 @@ impl Journal {
         }
     }
 
-    /// Updates sites without a deployment, and keeps the rest of the state. `checked_at` is set if the edges of all
-    /// sites were checked.
-    pub(crate) fn update_sites(
-        &mut self,
-        update: impl Fn(&mut SiteState),
-        checked_at: Option<OffsetDateTime>,
-        report: &mut DeployReport,
-    ) {
+    /// Changes the state without a deployment.
+    pub(crate) fn update(&mut self, change: impl FnOnce(&mut LineageState), report: &mut DeployReport) {
         if let Some(state) = &mut self.state {
-            state.update_sites(update, checked_at);
+            change(state);
         }
-        self.write(report);
+        self.write_with(Store::write_unsynced, report);
     }
 
     /// Records that other lineages supersede this one on all its sites, which the report lists. Nothing remains
     /// pending.
-    pub(crate) fn supersede(&mut self, leaf: Leaf, report: &mut DeployReport) {
+    pub(crate) async fn supersede(&mut self, leaf: Leaf, report: &mut DeployReport) {
         self.leaf = Some(leaf);
         self.begin(report);
-        self.finish(Ok(()), report);
-    }
-
-    /// Records that the lineage's files are missing, and keeps the rest of the state.
-    pub(crate) fn mark_missing(&mut self, report: &mut DeployReport) {
-        if let Some(state) = &mut self.state {
-            state.mark_missing(clock::now());
-        }
-        self.write(report);
+        self.finish(Ok(()), report).await;
     }
 
     /// Whether `sync` can retry the deployment: it is recorded, and a later run can read the key.
@@ -412,12 +392,7 @@ impl Journal {
         }
     }
 
-    /// Writes a state that a later run will establish again if a power failure undoes it.
-    fn write(&mut self, report: &mut DeployReport) {
-        self.write_with(Store::write_unsynced, report);
-    }
-
-    /// Like `write`, in another thread.
+    /// Writes a state that a later run will establish again if a power failure undoes it, in another thread.
     async fn write_in_pool(&mut self, report: &mut DeployReport) {
         let store = self.store.clone().filter(|_| !self.is_read_only);
         let (Some(store), Some(state)) = (store, self.state.clone()) else { return };

@@ -9,7 +9,6 @@ mod binding;
 mod client_cache;
 mod conversion;
 mod displaced;
-mod error;
 mod journal;
 mod left_behind;
 mod pending_site;
@@ -27,7 +26,6 @@ mod verdict;
 pub(crate) use self::anchors::LoadedAnchors;
 pub(crate) use self::client_cache::ClientCache;
 pub(crate) use self::conversion::{recorded_domains, run_options};
-pub(crate) use self::error::DeployError;
 pub(crate) use self::journal::Journal;
 pub(crate) use self::left_behind::left_behind;
 pub(crate) use self::request::AccountSnapshot;
@@ -37,6 +35,8 @@ use crate::bundle::{self, Bundle, Wait};
 use crate::cert::Certificate;
 use crate::check::{self, CheckContext, PathRule, Status, Vetted};
 use crate::clock::{self, Deadline};
+use crate::error::{CommandError, ErrorKind};
+use crate::hint::Hint;
 use crate::names::Domain;
 use crate::plan::Allow;
 use crate::progress::{Phase, Progress};
@@ -75,7 +75,7 @@ impl Deployment<'_> {
         journal: &mut Journal,
         clients: &ClientCache,
         report: &mut DeployReport,
-    ) -> Result<(), DeployError> {
+    ) -> Result<(), CommandError> {
         self.progress.enter(Phase::Checking);
         self.warn_of_readable_key(report);
         let bundle = self.load_bundle(clients).await?;
@@ -106,21 +106,30 @@ impl Deployment<'_> {
         self.upload_only && self.domains.len() == 1
     }
 
-    async fn load_bundle(&self, clients: &ClientCache) -> Result<Bundle, DeployError> {
+    async fn load_bundle(&self, clients: &ClientCache) -> Result<Bundle, CommandError> {
         let mut files = self.source.files.clone();
         // Certificate and key may be in one file.
         files.key.get_or_insert_with(|| files.cert.clone());
         // For a single lineage, a thread would only cost time.
         let is_one_of_many = self.account.is_some();
         let _permit = if is_one_of_many { Some(clients.load_permit().await) } else { None };
-        Ok(bundle::load_settled(files, self.deadline, Wait::FOR_CLIENT, is_one_of_many).await?)
+        let loaded = bundle::load_settled(files, self.deadline, Wait::FOR_CLIENT, is_one_of_many).await;
+        loaded.map_err(|error| {
+            let is_missing = error.is_missing();
+            CommandError::from(error).misuse(is_missing)
+        })
     }
 
     /// Fails if the client has renewed the lineage since its options were read.
-    fn check_leaf(&self, leaf: &Certificate, journal: &Journal) -> Result<(), DeployError> {
+    fn check_leaf(&self, leaf: &Certificate, journal: &Journal) -> Result<(), CommandError> {
         match self.only_leaf {
             Some(only) if leaf.fingerprint() != only => {
-                Err(DeployError::Renewed { lineage: journal.lineage().to_owned() })
+                let message = format!(
+                    "{} was renewed during this run, whose options apply to the previous certificate",
+                    journal.lineage()
+                );
+                let error = CommandError::new(ErrorKind::Temporary, message);
+                Err(error.hint(Hint::RETRY).unsent("nothing was sent"))
             }
             _ => Ok(()),
         }
@@ -146,7 +155,7 @@ impl Deployment<'_> {
         journal: &mut Journal,
         clients: &ClientCache,
         report: &mut DeployReport,
-    ) -> Result<(), DeployError> {
+    ) -> Result<(), CommandError> {
         let memory = journal.memory(self.settings);
         journal.begin(report);
         let mut redactor = Redactor::default();

@@ -5,30 +5,30 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::binding::bind_planned;
 use super::displaced::displaced;
-use super::error::DeployError;
 use super::left_behind::left_by_renewal;
 use super::pending_site::{PendingSite, StoredRecord};
 use super::polling::Polling;
 use super::request::RolloutRequest;
 use super::scope::Scope;
-use super::site_error::SiteError;
+use super::site_error;
 use super::survey::{EdgeLog, Survey};
 use super::upload::{UploadResult, upload_only, upload_planned};
 use super::verdict::{report_pending, report_untouched};
 use crate::api::{Gap, Listing};
 use crate::clock;
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorKind};
 use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
 use crate::plan::{Account, IndexedListing, Plan, Step, Target};
 use crate::progress::Phase;
 use crate::report::{DeployReport, ServingReport};
 use crate::settings::{Settings, Verify};
+use crate::text;
 use crate::verify::Edge;
 
 /// Rolls out and adds the results to the report. An error means that nothing was sent; failures of single sites are in
 /// the report.
-pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport) -> Result<(), DeployError> {
+pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport) -> Result<(), CommandError> {
     match (request.deployment.upload_only, request.deployment.dry_run) {
         (true, true) => report.set_plan(request.deployment.domains.iter().map(Step::upload_only).collect()),
         (true, false) => {
@@ -79,7 +79,7 @@ async fn run_planned(
     request: &RolloutRequest<'_>,
     listing: &IndexedListing,
     report: &mut DeployReport,
-) -> Result<(), DeployError> {
+) -> Result<(), CommandError> {
     let leaf = &request.vetted.chain().leaf;
     let (names, lineage) = (Names::of(leaf.dns_names()), request.journal.lineage());
     let memory = request.memory;
@@ -149,7 +149,7 @@ fn require_earlier_sites(
     request: &RolloutRequest<'_>,
     scope: &Scope<'_, '_>,
     listing: &IndexedListing,
-) -> Result<(), DeployError> {
+) -> Result<(), CommandError> {
     if !scope.account.listing.site_gaps.is_empty() || scope.requests_any() {
         return Ok(());
     }
@@ -164,7 +164,13 @@ fn require_earlier_sites(
     if sites.is_empty() {
         Ok(())
     } else {
-        Err(DeployError::SitesGone { lineage: scope.lineage.to_owned(), sites })
+        let sites = text::list(&sites);
+        let message = format!("the account no longer has {sites}, to which this host deployed before");
+        let hint = format!(
+            "check that the API key is for the right account; if the sites were deleted, run `edgecert status --forget {}`",
+            scope.lineage
+        );
+        Err(CommandError::new(ErrorKind::Service, message).hint(hint).unsent("nothing was sent"))
     }
 }
 
@@ -231,7 +237,7 @@ pub(super) fn report_results(
     report.body.records = changed_records(plan, results, sites);
     for (upload, result) in plan.uploads.iter().zip(results) {
         if let Err(failed) = result {
-            report.fail(SiteError::Upload { domain: upload.domain, failed });
+            report.fail(site_error::upload(upload.domain, failed));
         }
     }
     for site in sites {

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use time::OffsetDateTime;
 
-use super::error::DeployError;
-use super::site_error::SiteError;
+use super::site_error;
 use super::survey::Survey;
 use crate::api::{Record, Site};
+use crate::error::{CommandError, ErrorKind};
+use crate::hint::Hint;
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::Outcome;
@@ -17,6 +18,7 @@ use crate::plan::{Account, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf};
 use crate::report::{DeployReport, SiteReport};
 use crate::settings::Verify;
 use crate::state::{ServiceDeployments, StoredLeaf};
+use crate::text;
 use crate::verify::EdgeView;
 
 const NO_SITE: &str = "the account has no such site";
@@ -118,11 +120,11 @@ impl<'l> Scope<'_, 'l> {
     /// Reports the domains that are not sites of the account, and returns whether any site is left to deploy to.
     ///
     /// It is an error if no site is covered, unless `may_skip`.
-    pub(super) fn has_sites(&self, may_skip: bool, report: &mut DeployReport) -> Result<bool, DeployError> {
+    pub(super) fn has_sites(&self, may_skip: bool, report: &mut DeployReport) -> Result<bool, CommandError> {
         let is_missing = |domain: &&Domain| !self.account.sites.iter().any(|site| site.domain == **domain);
         for domain in self.domains.iter().filter(is_missing) {
             if !may_skip {
-                report.fail(SiteError::NoSuchSite(domain));
+                report.fail(site_error::no_such_site(domain));
             }
             let outcome = if may_skip { Outcome::Skipped } else { Outcome::Refused };
             report.body.sites.push(SiteReport::new(domain.spelled(), outcome, Some(NO_SITE.into())));
@@ -132,10 +134,11 @@ impl<'l> Scope<'_, 'l> {
             return Ok(any);
         }
         if !may_skip {
-            return Err(DeployError::NoSiteCovered {
-                sites: self.account.listing.sites.len(),
-                names: self.leaf.names.clone(),
-            });
+            let sites = text::count(self.account.listing.sites.len(), "site");
+            let names = text::list(&self.leaf.names);
+            let message = format!("none of the account's {sites} is covered by the certificate for {names}");
+            let error = CommandError::new(ErrorKind::Service, message);
+            return Err(error.hint(Hint::NoSite).unsent("nothing was sent"));
         }
         let skipped =
             self.leaf.names.iter().map(|name| SiteReport::new(name, Outcome::Skipped, Some(NO_SITE.into())));

@@ -2,135 +2,93 @@
 //! the other sites.
 
 use crate::api::RequestError;
-use crate::error::{Diagnostic, ErrorKind, Subject};
+use crate::error::{CommandError, ErrorKind};
 use crate::hint::{Hint, Override};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::Blocker;
 use crate::text;
 
-#[derive(Debug, thiserror::Error)]
-pub(super) enum SiteError<'a> {
-    #[error("the account has no site {0}")]
-    NoSuchSite(&'a Domain),
-    #[error("{domain} is {}: {blocker}", blocked_outcome(blocker))]
-    Blocked { domain: &'a Domain, blocker: &'a Blocker, can_rebind: bool },
-    #[error(
-        "the upload for {domain} failed: {failed} ({}){}",
-        text::count(failed.attempts as usize, "attempt"),
-        if failed.may_be_done { "; the service may have stored it" } else { "" }
-    )]
-    Upload { domain: &'a Domain, failed: &'a RequestError },
-    #[error("{domain} is not verified: {detail}")]
-    Unconfirmed { domain: &'a Domain, detail: &'a str },
-    #[error("{domain} is misbound: certificate {id} was created, and the site is not bound to it")]
-    Unused { domain: &'a Domain, id: u64 },
-    #[error("{0}: the account no longer has this site")]
-    Missing(&'a Domain),
-    #[error("{0} might not be bound: it could not be read after the upload")]
-    Unread(&'a Domain),
-    #[error("{domain} could not be bound to certificate {id}: {failed}")]
-    Bind { domain: &'a Domain, id: u64, failed: &'a RequestError },
-    #[error("{domain} could not be bound to certificate {id}: the service ignored {}", text::sanitize(&text::list(fields)))]
-    IgnoredFields { domain: &'a Domain, id: u64, fields: Vec<String> },
-    #[error("{domain} is misbound: {detail}")]
-    Misbound { domain: &'a Domain, detail: String },
-    #[error("{domain} is stale: {}", text::list(observations))]
-    Stale { domain: &'a Domain, observations: Vec<String> },
-    #[error("{domain} is not verified: {reason}")]
-    Unverified { domain: &'a Domain, reason: String },
+pub(super) fn no_such_site(domain: &Domain) -> CommandError {
+    let hint = Hint::OmitDomain { instead: "create the site".into(), domain: domain.to_string() };
+    let error = service(domain, format_args!("the account has no site {domain}")).hint(hint);
+    error.unsent(UNSENT).misuse(true)
 }
 
-impl Diagnostic for SiteError<'_> {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Blocked { blocker, .. } if blocker.is_guard() => ErrorKind::Refused,
-            Self::NoSuchSite(_)
-            | Self::Blocked { .. }
-            | Self::Missing(_)
-            | Self::IgnoredFields { .. }
-            | Self::Unused { .. }
-            | Self::Misbound { .. } => ErrorKind::Service,
-            Self::Unconfirmed { .. } => ErrorKind::Protocol,
-            Self::Upload { failed, .. } | Self::Bind { failed, .. } => failed.kind(),
-            Self::Unread(_) | Self::Stale { .. } | Self::Unverified { .. } => ErrorKind::Temporary,
-        }
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        let hint = match self {
-            Self::NoSuchSite(domain) => {
-                Hint::OmitDomain { instead: "create the site".into(), domain: domain.to_string() }
-            }
-            Self::Blocked { blocker, can_rebind, .. } => blocker.hint(*can_rebind),
-            Self::Upload { failed, .. } | Self::Bind { failed, .. } => return failed.hint(),
-            Self::Missing(_) | Self::IgnoredFields { .. } => return None,
-            Self::Unread(_) => Hint::RETRY,
-            Self::Unconfirmed { .. } => {
-                Hint::Retry { first: "report the response to the service", lasting: "" }
-            }
-            Self::Unused { domain, id } => format!(
-                "omit --wait 0 to deploy to the record that the site is bound to, or run `edgecert sites bind {domain} {id}`"
-            )
-            .into(),
-            Self::Misbound { .. } => {
-                Hint::Override { instead: "bind it in the service", flags: &[REBIND] }
-            }
-            Self::Stale { .. } => {
-                Hint::Retry { first: "", lasting: "if it stays stale, contact the service" }
-            }
-            Self::Unverified { .. } => {
-                "check that this host can reach the edge, raise --wait, or pass --verify auto".into()
-            }
-        };
-        Some(hint)
-    }
-
-    fn unsent(&self) -> Option<&'static str> {
-        matches!(self, Self::NoSuchSite(_) | Self::Blocked { .. }).then_some("nothing was sent for it")
-    }
-
-    fn subject(&self) -> Option<Subject> {
-        match self {
-            Self::NoSuchSite(domain)
-            | Self::Missing(domain)
-            | Self::Unread(domain)
-            | Self::Blocked { domain, .. }
-            | Self::Upload { domain, .. }
-            | Self::Unconfirmed { domain, .. }
-            | Self::Unused { domain, .. }
-            | Self::Bind { domain, .. }
-            | Self::IgnoredFields { domain, .. }
-            | Self::Misbound { domain, .. }
-            | Self::Stale { domain, .. }
-            | Self::Unverified { domain, .. } => Some(Subject::site(domain)),
-        }
-    }
-
-    fn is_misuse(&self) -> bool {
-        matches!(self, Self::NoSuchSite(_))
-    }
+pub(super) fn blocked(domain: &Domain, blocker: &Blocker, can_rebind: bool) -> CommandError {
+    let kind = if blocker.is_guard() { ErrorKind::Refused } else { ErrorKind::Service };
+    let message = format_args!("{domain} is {}: {blocker}", blocked_outcome(blocker)).to_string();
+    CommandError::new(kind, message).hint(blocker.hint(can_rebind)).unsent(UNSENT).of_site(domain)
 }
 
-const REBIND: Override =
-    Override { flag: "--rebind", purpose: "to bind the site to the uploaded certificate" };
+pub(super) fn upload(domain: &Domain, failed: &RequestError) -> CommandError {
+    let attempts = text::count(failed.attempts as usize, "attempt");
+    let stored = if failed.may_be_done { "; the service may have stored it" } else { "" };
+    let message = format!("the upload for {domain} failed: {failed} ({attempts}){stored}");
+    CommandError::from(failed).saying(message).of_site(domain)
+}
 
-impl SiteError<'_> {
-    /// Whether the message has the detail of the site's report.
-    pub(super) fn has_detail(&self) -> bool {
-        match self {
-            Self::Blocked { .. }
-            | Self::Upload { .. }
-            | Self::Unconfirmed { .. }
-            | Self::Unused { .. }
-            | Self::Missing(_)
-            | Self::Unread(_)
-            | Self::Misbound { .. }
-            | Self::Stale { .. }
-            | Self::Unverified { .. } => true,
-            Self::NoSuchSite(_) | Self::Bind { .. } | Self::IgnoredFields { .. } => false,
-        }
-    }
+/// The response to the upload contradicts it.
+pub(super) fn unconfirmed(domain: &Domain, detail: &str) -> CommandError {
+    let hint = Hint::Retry { first: "report the response to the service", lasting: "" };
+    not_verified(ErrorKind::Protocol, domain, detail).hint(hint)
+}
+
+pub(super) fn unused(domain: &Domain, id: u64) -> CommandError {
+    misbound(domain, &format!("certificate {id} was created, and the site is not bound to it")).hint(format!(
+        "omit --wait 0 to deploy to the record that the site is bound to, or run `edgecert sites bind {domain} {id}`"
+    ))
+}
+
+pub(super) fn missing(domain: &Domain) -> CommandError {
+    service(domain, format_args!("{domain}: the account no longer has this site"))
+}
+
+pub(super) fn unread(domain: &Domain) -> CommandError {
+    let message = format!("{domain} might not be bound: it could not be read after the upload");
+    CommandError::new(ErrorKind::Temporary, message).hint(Hint::RETRY).of_site(domain)
+}
+
+pub(super) fn unbound(domain: &Domain, id: u64, failed: &RequestError) -> CommandError {
+    let message = format!("{domain} could not be bound to certificate {id}: {failed}");
+    CommandError::from(failed).saying(message).of_site(domain)
+}
+
+pub(super) fn ignored_fields(domain: &Domain, id: u64, fields: &[String]) -> CommandError {
+    let fields = text::sanitize(&text::list(fields));
+    service(
+        domain,
+        format_args!("{domain} could not be bound to certificate {id}: the service ignored {fields}"),
+    )
+}
+
+pub(super) fn misbound(domain: &Domain, detail: &str) -> CommandError {
+    const REBIND: Override =
+        Override { flag: "--rebind", purpose: "to bind the site to the uploaded certificate" };
+    let hint = Hint::Override { instead: "bind it in the service", flags: &[REBIND] };
+    service(domain, format_args!("{domain} is misbound: {detail}")).hint(hint)
+}
+
+pub(super) fn stale(domain: &Domain, detail: &str) -> CommandError {
+    let hint = Hint::Retry { first: "", lasting: "if it stays stale, contact the service" };
+    CommandError::new(ErrorKind::Temporary, format_args!("{domain} is stale: {detail}"))
+        .hint(hint)
+        .of_site(domain)
+}
+
+pub(super) fn unverified(domain: &Domain, reason: &str) -> CommandError {
+    not_verified(ErrorKind::Temporary, domain, reason)
+        .hint("check that this host can reach the edge, raise --wait, or pass --verify auto")
+}
+
+const UNSENT: &str = "nothing was sent for it";
+
+fn not_verified(kind: ErrorKind, domain: &Domain, detail: &str) -> CommandError {
+    CommandError::new(kind, format_args!("{domain} is not verified: {detail}")).of_site(domain)
+}
+
+fn service(domain: &Domain, message: impl std::fmt::Display) -> CommandError {
+    CommandError::new(ErrorKind::Service, message).of_site(domain)
 }
 
 /// The outcome of a site that the plan leaves alone because of a blocker.

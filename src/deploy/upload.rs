@@ -6,7 +6,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::pending_site::StoredRecord;
 use super::request::RolloutRequest;
-use super::site_error::SiteError;
+use super::site_error;
 use super::upload_response::{contradiction, is_of_others, is_unused};
 use super::verdict::failed_outcome;
 use crate::api::{MAX_CONCURRENT_REQUESTS, RequestError, UploadBody, Uploaded};
@@ -112,14 +112,14 @@ fn report_upload(
     let mut site = match result {
         Ok(StoredRecord { contradiction: Some(detail), .. }) => {
             report.body.records.is_any_possible = true;
-            report.fail(SiteError::Unconfirmed { domain, detail: &detail });
+            report.fail(site_error::unconfirmed(domain, &detail));
             SiteReport::new(domain.spelled(), Outcome::Queued, Some(detail))
         }
         Ok(StoredRecord { id, .. }) => {
             report.body.records.stored.push(id);
             if is_unused {
                 let detail = format!("certificate {id} was created, and the site is not bound to it");
-                report.fail(SiteError::Unused { domain, id });
+                report.fail(site_error::unused(domain, id));
                 SiteReport::new(domain.spelled(), Outcome::Misbound, Some(detail))
             } else {
                 SiteReport { cert_id: Some(id), ..SiteReport::new(domain.spelled(), Outcome::Uploaded, None) }
@@ -127,7 +127,7 @@ fn report_upload(
         }
         Err(failed) => {
             report.body.records.is_any_possible |= failed.may_be_done;
-            report.fail(SiteError::Upload { domain, failed: &failed });
+            report.fail(site_error::upload(domain, &failed));
             SiteReport::new(domain.spelled(), failed_outcome(&failed), Some(failed.to_string()))
         }
     };

@@ -4,9 +4,10 @@
 //! another leaf is `stale`, a temporary failure that `sync` retries.
 
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
-use super::site_error::{SiteError, blocked_outcome};
+use super::site_error::{self, blocked_outcome};
 use super::survey::EdgeLog;
 use crate::api::{RequestError, Site};
+use crate::error::CommandError;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::{Action, Blocker, NotNeeded, Plan, Target, superseded_reason};
@@ -22,10 +23,10 @@ const VERIFY_OFF: &str = "not verified because of --verify off";
 const MISSING: &str = "the account no longer has this site";
 
 /// The result for one site.
-struct Verdict<'a> {
+struct Verdict {
     outcome: Outcome,
     detail: Option<String>,
-    error: Option<SiteError<'a>>,
+    error: Option<CommandError>,
     warnings: Vec<String>,
     /// Whether an error or a warning says the detail.
     is_explained: bool,
@@ -91,15 +92,14 @@ pub(super) fn failed_outcome(failed: &RequestError) -> Outcome {
     if failed.is_retryable() || failed.error.may_be_done() { Outcome::Queued } else { Outcome::Refused }
 }
 
-impl<'a> Verdict<'a> {
+impl Verdict {
     fn new(outcome: Outcome, detail: impl Into<String>) -> Self {
         Self { outcome, detail: Some(detail.into()), error: None, warnings: Vec::new(), is_explained: false }
     }
 
-    fn with_error(mut self, error: SiteError<'a>) -> Self {
-        self.is_explained |= error.has_detail();
-        self.error = Some(error);
-        self
+    /// Adds an error that says the detail.
+    fn with_error(self, error: CommandError) -> Self {
+        Self { error: Some(error), is_explained: true, ..self }
     }
 
     fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
@@ -109,7 +109,7 @@ impl<'a> Verdict<'a> {
     }
 
     /// The verdict on a site that an upload was made for.
-    fn of(pending: &'a PendingSite<'_>, settings: &Settings) -> Self {
+    fn of(pending: &PendingSite<'_>, settings: &Settings) -> Self {
         let verdict = Self::of_observations(pending, settings);
         let is_unproven = |stored: &&StoredRecord| match verdict.outcome {
             Outcome::Synced | Outcome::Uploaded => true,
@@ -120,14 +120,14 @@ impl<'a> Verdict<'a> {
         match unproven.and_then(|stored| stored.contradiction.as_deref()) {
             // Only handshakes prove an upload that its response contradicts.
             Some(detail) => Self::new(Outcome::Queued, detail)
-                .with_error(SiteError::Unconfirmed { domain: &pending.target.site.domain, detail })
+                .with_error(site_error::unconfirmed(&pending.target.site.domain, detail))
                 .with_warnings(verdict.warnings),
             None => verdict,
         }
     }
 
     /// The verdict according to what the service and the edge show.
-    fn of_observations(pending: &'a PendingSite<'_>, settings: &Settings) -> Self {
+    fn of_observations(pending: &PendingSite<'_>, settings: &Settings) -> Self {
         match (pending.stored, &pending.reading) {
             // The error is reported once for the upload, which may be for several sites.
             (Err(failed), _) => {
@@ -148,12 +148,12 @@ impl<'a> Verdict<'a> {
     }
 
     /// The edge decides, if it shows anything.
-    fn shown(site: &'a Site, view: &EdgeView) -> Option<Self> {
+    fn shown(site: &Site, view: &EdgeView) -> Option<Self> {
         if view.is_served() {
             return Some(Self::served(&site.domain, view));
         }
         let observations = [view.stale(), view.refusals()].concat();
-        (!observations.is_empty()).then(|| Self::stale(site, observations))
+        (!observations.is_empty()).then(|| Self::stale(site, &observations))
     }
 
     /// Every address of the edge shows the new leaf.
@@ -164,7 +164,7 @@ impl<'a> Verdict<'a> {
     }
 
     /// The site already has the leaf, so nothing was sent for it. Without a view, the state file says so.
-    fn current(site: &'a Site, view: Option<&EdgeView>, settings: &Settings) -> Self {
+    fn current(site: &Site, view: Option<&EdgeView>, settings: &Settings) -> Self {
         let domain = &site.domain;
         let (reason, is_known) = match view {
             Some(view) if view.is_served() => return Self::served(domain, view),
@@ -174,7 +174,7 @@ impl<'a> Verdict<'a> {
         };
         let verdict = Self::new(Outcome::Synced, reason.clone());
         match settings.verify {
-            Verify::Require => verdict.with_error(SiteError::Unverified { domain, reason }),
+            Verify::Require => verdict.with_error(site_error::unverified(domain, &reason)),
             // The run that deployed the leaf has already warned.
             Verify::Auto | Verify::Off if is_known => verdict,
             Verify::Auto | Verify::Off => verdict.with_warnings([format!("{domain}: {reason}")]),
@@ -183,14 +183,14 @@ impl<'a> Verdict<'a> {
 
     /// The upload succeeded and the wait is over, but an address of the edge still shows another leaf or refuses the
     /// name.
-    fn stale(site: &'a Site, observations: Vec<String>) -> Self {
-        Self::new(Outcome::Stale, text::list(&observations))
-            .with_error(SiteError::Stale { domain: &site.domain, observations })
+    fn stale(site: &Site, observations: &[String]) -> Self {
+        let detail = text::list(observations);
+        Self::new(Outcome::Stale, detail.clone()).with_error(site_error::stale(&site.domain, &detail))
     }
 
     /// No address shows another leaf or refuses the name, but not every address showed the new one, so only the
     /// service's own report remains.
-    fn unverified(pending: &PendingSite<'_>, site: &'a Site, settings: &Settings) -> Self {
+    fn unverified(pending: &PendingSite<'_>, site: &Site, settings: &Settings) -> Self {
         let domain = &site.domain;
         let outcome = if site.config_synced { Outcome::Synced } else { Outcome::Uploaded };
         let unpushed = (!site.config_synced).then(|| UNPUSHED.to_owned());
@@ -203,54 +203,50 @@ impl<'a> Verdict<'a> {
         let detail = unpushed.into_iter().chain([reason]).collect::<Vec<_>>().join("; ");
         let verdict = Self::new(outcome, detail.clone());
         if settings.verify == Verify::Require {
-            verdict.with_error(SiteError::Unverified { domain, reason: detail })
+            verdict.with_error(site_error::unverified(domain, &detail))
         } else {
             verdict.with_warnings([format!("{domain}: {detail}")])
         }
     }
 
     /// The site could not be read since the upload. If the upload replaced the record it was bound to, it still is.
-    fn unread(site: &'a Site, stored: &StoredRecord, settings: &Settings) -> Self {
+    fn unread(site: &Site, stored: &StoredRecord, settings: &Settings) -> Self {
         let domain = &site.domain;
         let was_bound = site.cert_id == Some(stored.id);
         if was_bound && settings.verify != Verify::Require {
             return Self::new(Outcome::Uploaded, UNREAD).with_warnings([format!("{domain}: {UNREAD}")]);
         }
         let outcome = if was_bound { Outcome::Uploaded } else { Outcome::Queued };
-        Self::new(outcome, UNREAD).with_error(SiteError::Unread(domain))
+        Self::new(outcome, UNREAD).with_error(site_error::unread(domain))
     }
 
     /// The account had the site before the upload and no longer has it.
-    fn missing(site: &'a Site) -> Self {
-        Self::new(Outcome::Misbound, MISSING).with_error(SiteError::Missing(&site.domain))
+    fn missing(site: &Site) -> Self {
+        Self::new(Outcome::Misbound, MISSING).with_error(site_error::missing(&site.domain))
     }
 
     /// The plan leaves the site alone.
-    fn blocked(site: &'a Site, blocker: &'a Blocker, can_rebind: bool) -> Self {
-        Self::new(blocked_outcome(blocker), blocker.to_string()).with_error(SiteError::Blocked {
-            domain: &site.domain,
-            blocker,
-            can_rebind,
-        })
+    fn blocked(site: &Site, blocker: &Blocker, can_rebind: bool) -> Self {
+        let error = site_error::blocked(&site.domain, blocker, can_rebind);
+        Self::new(blocked_outcome(blocker), blocker.to_string()).with_error(error)
     }
 
     /// The upload succeeded, but the site is bound to another record or to none.
-    fn misbound(pending: &'a PendingSite<'_>, stored: &StoredRecord, site: &'a Site) -> Self {
+    fn misbound(pending: &PendingSite<'_>, stored: &StoredRecord, site: &Site) -> Self {
         let (id, domain) = (stored.id, &site.domain);
         let detail = misbinding(pending, stored, site);
         match &pending.binding {
-            Some(Err(failed)) => Self::new(failed_outcome(failed), format!("{detail}: {failed}"))
-                .with_error(SiteError::Bind { domain, id, failed }),
-            Some(Ok(updated)) if !updated.ignored_fields.is_empty() => {
-                let fields = updated.ignored_fields.iter().map(|name| text::sanitize(name)).collect();
-                Self::new(Outcome::Refused, detail).with_error(SiteError::IgnoredFields {
-                    domain,
-                    id,
-                    fields,
-                })
+            Some(Err(failed)) => Self {
+                error: Some(site_error::unbound(domain, id, failed)),
+                ..Self::new(failed_outcome(failed), format!("{detail}: {failed}"))
+            },
+            Some(Ok(updated)) if !updated.ignored_fields.is_empty() => Self {
+                error: Some(site_error::ignored_fields(domain, id, &updated.ignored_fields)),
+                ..Self::new(Outcome::Refused, detail)
+            },
+            _ => {
+                Self::new(Outcome::Misbound, detail.clone()).with_error(site_error::misbound(domain, &detail))
             }
-            _ => Self::new(Outcome::Misbound, detail.clone())
-                .with_error(SiteError::Misbound { domain, detail }),
         }
     }
 

@@ -204,7 +204,7 @@ fn sort<T: Ord>(items: &mut Vec<T>) {
 impl<P: Copy> Table<P> {
     fn new<K: Ord>(positions: impl Iterator<Item = P>, key: impl Fn(P) -> K) -> Self {
         let mut positions: Vec<P> = positions.collect();
-        positions.sort_by(|at, other| key(*at).cmp(&key(*other)));
+        positions.sort_by_key(|at| key(*at));
         Self(positions)
     }
 

@@ -366,7 +366,7 @@ fn check_plans(accounts: u64) {
         let (unreadable, (hides_bindings, hides_records)) = (model.unreadable.clone(), model.is_partial);
         let record_gaps = if hides_records { Listing::truncated().record_gaps } else { Vec::new() };
         let listing =
-            Listing { sites, records, unreadable, hides_bindings, record_gaps, ..Listing::default() };
+            Listing { records, sites, unreadable, record_gaps, hides_bindings, ..Listing::default() };
         let account = Account::whole(&listing);
         let shown = ShowOnPanic { seed, model: &model };
         model.check(&Plan::new(&account, &request), &domains);

@@ -14,7 +14,8 @@ use super::workers::open_journal;
 use crate::api::Site;
 use crate::bundle;
 use crate::clock::Deadline;
-use crate::deploy::{ClientCache, DeployError};
+use crate::deploy::ClientCache;
+use crate::error::CommandError;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::report::{DeployReport, SiteReport, SourceReport};
@@ -65,7 +66,7 @@ pub(super) async fn run<'a>(
     state_dir: &Path,
     deadline: Deadline,
     now: OffsetDateTime,
-) -> Result<Vec<Checked<'a>>, (DeployError, usize)> {
+) -> Result<Vec<Checked<'a>>, (CommandError, usize)> {
     if checks.is_empty() {
         return Ok(Vec::new());
     }
@@ -135,7 +136,7 @@ impl<'a> Check<'a> {
         state_dir: &Path,
         now: OffsetDateTime,
         report: &mut DeployReport,
-    ) -> Result<(), DeployError> {
+    ) -> Result<(), CommandError> {
         let lineage = self.lineage;
         report.body.source = Some(SourceReport::new(&lineage.source));
         if !self.is_superseded && !self.has_changes(now) {
@@ -148,9 +149,12 @@ impl<'a> Check<'a> {
         match &lineage.leaf {
             Some(leaf) if self.is_superseded => {
                 report.body.sites = self.superseded_sites();
-                journal.supersede(leaf.clone(), report);
+                journal.supersede(leaf.clone(), report).await;
             }
-            _ => journal.update_sites(|site| self.update(site, now), self.checked_at(now), report),
+            _ => {
+                let update = |site: &mut SiteState| self.update(site, now);
+                journal.update(|state| state.update_sites(update, self.checked_at(now)), report);
+            }
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ pub(crate) use self::summary::Summary;
 use self::workers::{JobResult, ListedAccount, Workers};
 use crate::clock::{self, Deadline};
 use crate::context::Context;
-use crate::deploy::{self, AccountSnapshot, ClientCache, left_behind};
+use crate::deploy::{AccountSnapshot, ClientCache, left_behind};
 use crate::env::Env;
 use crate::error::{CommandError, ErrorKind};
 use crate::inventory::{Inventory, Member, Shard};
@@ -222,11 +222,11 @@ impl<'a> Sync<'a> {
                         .push(ListedAccount { clients, snapshot: AccountSnapshot { listing, deployments } });
                     members_of.push((settings, members));
                 }
-                Err(error) => summary.add_unreached(error, members.len()),
+                Err(error) => summary.add_unreached(&error, members.len()),
             }
         }
-        let mut schedule = Schedule::default();
-        for (number, (account, (settings, members))) in accounts.iter().zip(&members_of).enumerate() {
+        let mut schedules = Vec::new();
+        for (account, (settings, members)) in accounts.iter().zip(&members_of) {
             let AccountSnapshot { listing, deployments } = &account.snapshot;
             summary.add_gaps(listing.listing().gaps());
             summary.add_warnings(left_behind(listing.listing(), deployments, clock::now()));
@@ -243,17 +243,20 @@ impl<'a> Sync<'a> {
                         }
                     }
                 }
-                Err((error, lineages)) => summary.add_unreached(error, lineages),
+                Err((error, lineages)) => summary.add_unreached(&error, lineages),
             }
-            schedule.add(due, listing, number);
+            schedules.push((account, Schedule::new(due, listing)));
         }
-        progress.start(schedule.len());
-        let workers = Workers {
-            accounts: &accounts,
-            state_dir: &state_dir,
-            // Several deployments at once have no common phase.
-            progress: if schedule.len() == 1 { progress } else { &() },
-        };
+        let independent = schedules
+            .iter()
+            .flat_map(|(account, schedule)| schedule.independent.iter().map(|job| (*account, job)));
+        let conflicting = schedules
+            .iter()
+            .flat_map(|(account, schedule)| schedule.conflicting.iter().map(|job| (*account, job)));
+        let jobs = independent.clone().count() + conflicting.clone().count();
+        progress.start(jobs);
+        // Several deployments at once have no common phase.
+        let workers = Workers { state_dir: &state_dir, progress: if jobs == 1 { progress } else { &() } };
         let mut on_done = |job: &Job<'_>, result| {
             progress.advance();
             match result {
@@ -263,8 +266,8 @@ impl<'a> Sync<'a> {
                 JobResult::FilesMissing(report) => summary.add_missing(&job.lineage.name, report),
             }
         };
-        workers.deploy_independent(&schedule.independent, &mut on_done).await;
-        workers.deploy_conflicting(&schedule.conflicting, &mut on_done).await;
+        workers.run(independent, true, &mut on_done).await;
+        workers.run(conflicting, false, &mut on_done).await;
         summary
     }
 }
@@ -294,7 +297,7 @@ fn triage<'l>(
 async fn list_account(
     settings: &Settings,
     stores: &Arc<TrustStores>,
-) -> Result<(ClientCache, IndexedListing), deploy::DeployError> {
+) -> Result<(ClientCache, IndexedListing), CommandError> {
     let deadline = Deadline::after(settings.timeout);
     let clients = ClientCache::for_many(Arc::clone(stores));
     let listing = IndexedListing::new(clients.listing(settings, deadline).await?);

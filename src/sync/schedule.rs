@@ -13,11 +13,9 @@ use crate::settings::Settings;
 pub(super) struct Job<'a> {
     pub(super) lineage: &'a Candidate,
     pub(super) reason: Reason,
-    /// Index of the account among those that were listed.
-    pub(super) account: usize,
 }
 
-/// The lineages to deploy.
+/// The lineages of an account to deploy.
 #[derive(Default)]
 pub(super) struct Schedule<'a> {
     /// Share no site and no record, so they may run concurrently.
@@ -27,26 +25,18 @@ pub(super) struct Schedule<'a> {
 }
 
 impl<'a> Schedule<'a> {
-    /// Adds lineages of an account. The one whose leaf was issued last comes first: it may supersede the others.
-    pub(super) fn add(
-        &mut self,
-        mut lineages: Vec<(&'a Candidate, Reason)>,
-        listing: &IndexedListing,
-        account: usize,
-    ) {
+    /// The lineage whose leaf was issued last comes first: it may supersede the others.
+    pub(super) fn new(mut lineages: Vec<(&'a Candidate, Reason)>, listing: &IndexedListing) -> Self {
         lineages.sort_by_key(|(lineage, _)| Reverse(lineage.leaf.as_ref().map(Leaf::rank)));
-        let mut taken = HashSet::new();
+        let (mut schedule, mut taken) = (Self::default(), HashSet::new());
         for (lineage, reason) in lineages {
             let resources = listing.resources(lineage);
             let is_independent = resources.is_disjoint(&taken);
             taken.extend(resources);
-            let jobs = if is_independent { &mut self.independent } else { &mut self.conflicting };
-            jobs.push(Job { lineage, reason, account });
+            let jobs = if is_independent { &mut schedule.independent } else { &mut schedule.conflicting };
+            jobs.push(Job { lineage, reason });
         }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.independent.len() + self.conflicting.len()
+        schedule
     }
 }
 

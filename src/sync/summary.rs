@@ -128,10 +128,10 @@ impl Summary {
     }
 
     /// Adds the lineages of an account that cannot be listed. None of them was changed.
-    pub(super) fn add_unreached(&mut self, error: deploy::DeployError, lineages: usize) {
+    pub(super) fn add_unreached(&mut self, error: &CommandError, lineages: usize) {
         let verb = if lineages == 1 { "was" } else { "were" };
         let consequence = format!("{} {verb} not checked", count(lineages, "lineage"));
-        self.fail(lineages, CommandError::from(error).with_consequence(&consequence));
+        self.fail(lineages, error.with_consequence(&consequence));
     }
 
     /// Counts lineages as failed, for a reason that does not belong to a single one.

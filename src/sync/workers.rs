@@ -8,8 +8,8 @@ use futures_util::{StreamExt as _, stream};
 use super::scan::{Candidate, Reason};
 use super::schedule::Job;
 use crate::bundle::{self, Wait};
-use crate::clock::Deadline;
-use crate::deploy::{self, AccountSnapshot, ClientCache, Deployment, Journal, run_options};
+use crate::clock::{self, Deadline};
+use crate::deploy::{AccountSnapshot, ClientCache, Deployment, Journal, run_options};
 use crate::error::{CommandError, ErrorKind};
 use crate::hint::{Command, Place};
 use crate::progress::Progress;
@@ -35,53 +35,33 @@ pub(super) enum JobResult {
 
 /// What all jobs share.
 pub(super) struct Workers<'a> {
-    pub(super) accounts: &'a [ListedAccount],
     pub(super) state_dir: &'a Path,
     /// Progress of each deployment.
     pub(super) progress: &'a dyn Progress,
 }
 
 impl Workers<'_> {
-    /// Deploys lineages that share no resource concurrently, from the listing of their account.
-    pub(super) async fn deploy_independent(
+    /// Deploys lineages. Those that share no resource are deployed concurrently, from the listing of their account; others
+    /// one by one, each with a listing of its own: one may change what the next one finds.
+    pub(super) async fn run<'j>(
         &self,
-        jobs: &[Job<'_>],
-        on_done: impl FnMut(&Job<'_>, JobResult),
-    ) {
-        self.run(jobs, MAX_CONCURRENT, true, on_done).await;
-    }
-
-    /// Deploys lineages one by one, each with a listing of its own: one may change what the next one finds.
-    pub(super) async fn deploy_conflicting(
-        &self,
-        jobs: &[Job<'_>],
-        on_done: impl FnMut(&Job<'_>, JobResult),
-    ) {
-        self.run(jobs, 1, false, on_done).await;
-    }
-
-    async fn run(
-        &self,
-        jobs: &[Job<'_>],
-        max_concurrent: usize,
-        use_snapshot: bool,
+        jobs: impl Iterator<Item = (&'j ListedAccount, &'j Job<'j>)>,
+        are_independent: bool,
         mut on_done: impl FnMut(&Job<'_>, JobResult),
     ) {
-        let results = jobs.iter().map(async |job| (job, self.deploy(job, use_snapshot).await));
+        let max_concurrent = if are_independent { MAX_CONCURRENT } else { 1 };
+        let results =
+            jobs.map(async |(account, job)| (job, self.deploy(account, job, are_independent).await));
         let mut results = stream::iter(results).buffer_unordered(max_concurrent);
         while let Some((job, result)) = results.next().await {
             on_done(job, result);
         }
     }
 
-    async fn deploy(&self, job: &Job<'_>, use_snapshot: bool) -> JobResult {
+    /// `use_snapshot`: plan from the listing of the account rather than from a new one.
+    async fn deploy(&self, account: &ListedAccount, job: &Job<'_>, use_snapshot: bool) -> JobResult {
         let lineage = job.lineage;
-        let _turn = match self.accounts.get(job.account) {
-            Some(account) => {
-                Some(account.clients.wait_for_turn(Deadline::after(lineage.settings.timeout)).await)
-            }
-            None => None,
-        };
+        let _turn = account.clients.wait_for_turn(Deadline::after(lineage.settings.timeout)).await;
         let mut report = DeployReport::new("deploy");
         report.body.source = Some(SourceReport::new(&lineage.source));
         report.set_place(Place {
@@ -99,35 +79,33 @@ impl Workers<'_> {
             }
         };
         if let Some(error) = missing_files(job, deadline).await {
-            journal.mark_missing(&mut report);
+            journal.update(|state| state.mark_missing(clock::now()), &mut report);
             report.fail(error);
             return JobResult::FilesMissing(report);
         }
-        let result = self.roll_out((job, use_snapshot), deadline, &mut journal, &mut report).await;
-        match self.accounts.get(job.account) {
-            Some(account) => journal.finish_in_pool(result, &account.clients, &mut report).await,
-            None => journal.finish(result, &mut report),
-        }
+        // Without a record of this deployment the next `sync` would not finish it.
+        let result = if let Some(error) = journal.take_write_error() {
+            Err(error.into())
+        } else {
+            let snapshot = use_snapshot.then_some(&account.snapshot);
+            self.roll_out((account, snapshot), lineage, deadline, &mut journal, &mut report).await
+        };
+        let _permit = account.clients.write_permit().await;
+        journal.finish(result, &mut report).await;
         if let Some(error) = journal.take_write_error() {
             report.fail(error);
         }
         JobResult::Deployed(report)
     }
 
-    /// `use_snapshot`: plan from the listing of the account rather than from a new one.
     async fn roll_out(
         &self,
-        (job, use_snapshot): (&Job<'_>, bool),
+        (account, snapshot): (&ListedAccount, Option<&AccountSnapshot>),
+        lineage: &Candidate,
         deadline: Deadline,
         journal: &mut Journal,
         report: &mut DeployReport,
-    ) -> Result<(), deploy::DeployError> {
-        let lineage = job.lineage;
-        let Some(account) = self.accounts.get(job.account) else { return Ok(()) };
-        // Without a record of this deployment the next `sync` would not finish it.
-        if let Some(error) = journal.take_write_error() {
-            return Err(deploy::DeployError::NotRecorded(error));
-        }
+    ) -> Result<(), CommandError> {
         // The client may have switched the files since the scan.
         let source = lineage.source.refresh();
         let deployment = Deployment {
@@ -139,7 +117,7 @@ impl Workers<'_> {
             upload_only: false,
             force: false,
             dry_run: false,
-            account: use_snapshot.then_some(&account.snapshot),
+            account: snapshot,
             deadline,
             progress: self.progress,
         };
@@ -153,7 +131,7 @@ pub(super) async fn open_journal(
     state_dir: &Path,
     deadline: Deadline,
     report: &mut DeployReport,
-) -> Result<Journal, deploy::DeployError> {
+) -> Result<Journal, CommandError> {
     let settings = Some(lineage.settings.as_ref());
     let options = run_options(settings, &lineage.domains, lineage.given.clone(), lineage.origin);
     let mut journal = Journal::open(&lineage.source, options, Some(state_dir), deadline, report).await?;

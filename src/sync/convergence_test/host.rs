@@ -79,8 +79,7 @@ impl Host {
                 }
             }
         }
-        let mut schedule = Schedule::default();
-        schedule.add(due, &listing, 0);
+        let mut schedule = Schedule::new(due, &listing);
         // They run at the same time.
         world.rng.shuffle(&mut schedule.independent);
         for job in &schedule.independent {
