@@ -22,11 +22,6 @@ impl Start {
         Self(Instant::now())
     }
 
-    /// The present moment of the run.
-    pub(crate) fn moment(self) -> Moment {
-        Moment { now: now(), elapsed: self.elapsed() }
-    }
-
     /// The time since the start.
     pub(crate) fn elapsed(self) -> Duration {
         self.0.elapsed()
@@ -36,14 +31,6 @@ impl Start {
     pub(crate) fn deadline(self, timeout: Duration) -> Deadline {
         Deadline(self.0 + timeout.min(MAX_DURATION))
     }
-}
-
-/// A moment of a run, for its report.
-#[derive(Clone, Copy, Debug)]
-pub struct Moment {
-    pub(crate) now: OffsetDateTime,
-    /// Time since the start of the run.
-    pub(crate) elapsed: Duration,
 }
 
 /// No new work starts after this instant. Time during which the machine is suspended may not count.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use edgecert::cmd;
 use edgecert::context::Context;
 use edgecert::notify;
-use edgecert::report::{AnyReport, internal_error};
+use edgecert::report::Report;
 use edgecert::text::count;
 use edgecert::ui::Ui;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -49,15 +49,15 @@ pub(super) fn exit_on_panic(
 ) {
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        let report: Box<dyn AnyReport> = if is_monitoring {
-            Box::new(cmd::failed_check("internal error", &format!(": panic at {place}")))
+        let report = if is_monitoring {
+            cmd::failed_check("internal error", &format!(": panic at {place}"))
         } else {
-            Box::new(internal_error(command, &place))
+            Report::internal_error(command, &place)
         };
         ui.claim_output();
-        let _ = ui.print_report(report.as_ref());
+        let _ = ui.print_report(&report);
         if let Some(context) = context {
-            notify::report_panic(report.as_ref(), context, &|text| ui.print_to_stderr(text));
+            notify::report_panic(&report, context, &|text| ui.print_to_stderr(text));
         }
         std::process::exit(i32::from(report.exit_code()));
     }));

@@ -11,7 +11,6 @@ use edgecert::cmd::{self, Interaction};
 use edgecert::context::Context;
 use edgecert::env::Env;
 use edgecert::notify;
-use edgecert::report::AnyReport as _;
 use edgecert::ui::Ui;
 
 use self::early_exit::{exit_after, exit_on_panic, exit_on_signals_as_first_process};
@@ -82,7 +81,7 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
     let interaction = Interaction { confirm: ui.is_interactive().then_some(&confirm), progress: &progress };
     let report = cmd::run(command_line, context, interaction);
     ui.claim_output();
-    let exit_code = match ui.print_report(report.as_ref()) {
+    let exit_code = match ui.print_report(&report) {
         Ok(()) => report.exit_code(),
         Err(lost) if command_line.is_read() => {
             command_line.exit_code_without_output(report.exit_code(), ui.fail(lost))
@@ -93,8 +92,7 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
             report.exit_code()
         }
     };
-    if notifies && let Err(error) = notify::report(report.as_ref(), context, &|text| ui.print_to_stderr(text))
-    {
+    if notifies && let Err(error) = notify::report(&report, context, &|text| ui.print_to_stderr(text)) {
         warn(ui, &error, Some(report.command()));
     }
     exit_code

@@ -10,12 +10,11 @@ use std::sync::OnceLock;
 use std::thread::{self, ThreadId};
 
 use self::progress_line::ProgressLine;
-use crate::clock::Start;
 use crate::env::Env;
 use crate::error::{CommandError, ErrorKind};
 use crate::file;
 use crate::progress::Progress;
-use crate::report::{AnyReport, Style, error_lines, warning_line};
+use crate::report::{Report, Style, error_lines, warning_line};
 use crate::text::{ascii, ascii_json};
 
 /// Standard output and standard error of a run: format and styles.
@@ -25,7 +24,6 @@ pub struct Ui {
     json: bool,
     stdout: Style,
     stderr: Style,
-    start: Start,
     shows_progress: bool,
 }
 
@@ -35,7 +33,7 @@ impl Ui {
         let (stdout, stderr) = (style(&io::stdout(), env), style(&io::stderr(), env));
         let is_wide = stderr.width.is_none_or(|width| width >= progress_line::MIN_WIDTH);
         let shows_progress = io::stderr().is_terminal() && !is_dumb(env) && is_wide;
-        Self { json, stdout, stderr, start: Start::now(), shows_progress }
+        Self { json, stdout, stderr, shows_progress }
     }
 
     /// The style of standard output.
@@ -58,14 +56,14 @@ impl Ui {
     }
 
     /// Prints the warnings, the report and the errors, in this order: what to do is last.
-    pub fn print_report(&self, report: &dyn AnyReport) -> Result<(), CommandError> {
+    pub fn print_report(&self, report: &Report) -> Result<(), CommandError> {
         progress_line::erase();
-        self.print_diagnostics(report.warnings(), &[]);
+        self.print_diagnostics(&report.warnings, &[]);
         let printed = if self.json {
             let json = report.to_json() + "\n";
             write_output(&if self.stdout.unicode { json.into() } else { ascii_json(&json) })
         } else {
-            self.print(&report.to_text(self.stdout, self.start.moment()))
+            self.print(&report.to_text(self.stdout))
         };
         self.print_diagnostics(&[], report.errors());
         printed

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Cli, Command, DeployArgs, MonitoringArgs, StatusArgs};
 use crate::env::Env;
 use crate::error::{Diagnostic, ErrorKind};
-use crate::report::{AnyReport, DeployReport};
+use crate::report::Report;
 use crate::source::{self, Source, dehydrated};
 
 /// The parsed arguments of a run.
@@ -205,8 +205,8 @@ impl UsageError {
     }
 
     /// The error as a report.
-    pub fn report(self) -> impl AnyReport {
-        let mut report = DeployReport::new(self.command);
+    pub fn report(self) -> Report {
+        let mut report = Report::new(self.command);
         report.fail(self);
         report
     }

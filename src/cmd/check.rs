@@ -4,16 +4,12 @@ use crate::check::{self, CheckContext, PathRule, Status};
 use crate::cli::CheckArgs;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::report::{CertificateReport, DeployReport, SourceReport};
+use crate::report::{CertificateReport, Report, SourceReport};
 use crate::trust::TrustStores;
 use crate::{bundle, clock, file, source};
 
 /// Runs the checks and reports their findings.
-pub(crate) fn run(
-    args: &CheckArgs,
-    context: &Context,
-    report: &mut DeployReport,
-) -> Result<(), CommandError> {
+pub(crate) fn run(args: &CheckArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
     let env = &context.env;
     let source = source::find(&args.certificate.named(), env)?;
     report.body.source = Some(SourceReport::new(&source));

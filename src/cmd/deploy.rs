@@ -15,7 +15,7 @@ use crate::hint::{Command, Place};
 use crate::inventory;
 use crate::names::{Domain, distinct};
 use crate::progress::Progress;
-use crate::report::{AnyReport as _, DeployReport, SourceReport};
+use crate::report::{Report, SourceReport};
 use crate::runtime::{Runtime, RuntimeError};
 use crate::settings::{Configuration, Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::{self, Source, SourceError};
@@ -26,7 +26,7 @@ pub(crate) fn run(
     args: &DeployArgs,
     context: &Context,
     progress: &dyn Progress,
-    report: &mut DeployReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
     let named = args.certificate.named();
     if !args.dry_run && !named.is_given() && source::is_certbot_post_hook(&context.env) {
@@ -44,7 +44,7 @@ pub(crate) fn deploy(
     (source, origin): (&Source, Origin),
     context: &Context,
     progress: &dyn Progress,
-    report: &mut DeployReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
     let mut run = Run::new(args, (source, origin), progress);
     let runtime = run.start()?;
@@ -58,7 +58,7 @@ pub(crate) fn deploy(
     let deploy_in_turn = async |targets: Vec<Target>| {
         let mut reports = Vec::new();
         for target in targets {
-            let mut report = DeployReport::new(command);
+            let mut report = Report::new(command);
             let result = run.deploy(&target, &mut report).await;
             report.record(result);
             reports.push((target.account().label(&accounts), report));
@@ -67,7 +67,7 @@ pub(crate) fn deploy(
     };
     let accounts = Target::by_account(targets).into_iter().map(deploy_in_turn);
     let reports = runtime.block_on(join_all(accounts));
-    report.merge_accounts(reports.into_iter().flatten().collect());
+    report.add_accounts(reports.into_iter().flatten().collect());
     Ok(())
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn deploy_to(
     (source, entry): (&Source, Option<&LineageEntry>),
     context: &Context,
     progress: &dyn Progress,
-    report: &mut DeployReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
     let args = DeployArgs::default();
     let mut run = Run::new(&args, (source, Origin::Hook), progress);
@@ -117,7 +117,7 @@ impl<'a> Run<'a> {
     }
 
     /// Deploys to one account.
-    async fn deploy(&self, target: &Target, report: &mut DeployReport) -> Result<(), CommandError> {
+    async fn deploy(&self, target: &Target, report: &mut Report) -> Result<(), CommandError> {
         let Self { args, origin, .. } = *self;
         let Target { source, settings, domains, .. } = target;
         report.body.source = Some(SourceReport::new(source));
@@ -238,7 +238,7 @@ impl Target {
         args: &DeployArgs,
         origin: Origin,
         deadline: Deadline,
-        report: &mut DeployReport,
+        report: &mut Report,
     ) -> Result<Journal, CommandError> {
         let state_dir = self.state_dir.as_deref();
         if args.dry_run {

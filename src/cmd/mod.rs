@@ -14,9 +14,8 @@ pub use self::sites::Confirm;
 pub use self::status::{discard_metrics, failed_check};
 use crate::cli::{Command, CommandLine, DeployArgs, Task};
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::progress::Progress;
-use crate::report::{AnyReport, Body, DeployReport, Report};
+use crate::report::Report;
 use crate::state::Origin;
 
 /// The prompt and the progress display of a running command.
@@ -28,65 +27,34 @@ pub struct Interaction<'a> {
 }
 
 /// Runs a command.
-pub fn run(
-    command_line: &CommandLine,
-    context: &Context,
-    interaction: Interaction<'_>,
-) -> Box<dyn AnyReport> {
-    let name = command_line.name();
-    match &command_line.task {
-        Task::DehydratedDeploy(source) => fill(name, |report: &mut DeployReport| {
-            deploy::deploy(
-                &DeployArgs::default(),
-                (source, Origin::Hook),
-                context,
-                interaction.progress,
-                report,
-            )
-        }),
-        Task::DehydratedSync(source) => fill(name, |report: &mut DeployReport| {
-            sync::run_one(source, context, interaction.progress, report)
-        }),
-        Task::Command(command) => run_command(name, command, context, interaction),
-    }
-}
-
-fn run_command(
-    name: &'static str,
-    command: &Command,
-    context: &Context,
-    interaction: Interaction<'_>,
-) -> Box<dyn AnyReport> {
+pub fn run(command_line: &CommandLine, context: &Context, interaction: Interaction<'_>) -> Report {
     let Interaction { confirm, progress } = interaction;
-    match command {
-        Command::Deploy(args) => fill(name, |report| deploy::run(args, context, progress, report)),
-        Command::Plan(args) => fill(name, |report| {
+    let mut report = Report::new(command_line.name());
+    let to = &mut report;
+    let result = match &command_line.task {
+        Task::DehydratedDeploy(source) => {
+            deploy::deploy(&DeployArgs::default(), (source, Origin::Hook), context, progress, to)
+        }
+        Task::DehydratedSync(source) => sync::run_one(source, context, progress, to),
+        Task::Command(Command::Deploy(args)) => deploy::run(args, context, progress, to),
+        Task::Command(Command::Plan(args)) => {
             let args = DeployArgs { dry_run: true, ..args.deploy.clone() };
-            deploy::run(&args, context, progress, report)
-        }),
-        Command::Check(args) => fill(name, |report| check::run(args, context, report)),
-        Command::Sync(args) => fill(name, |report| {
-            sync::run(args, context, progress, report);
+            deploy::run(&args, context, progress, to)
+        }
+        Task::Command(Command::Check(args)) => check::run(args, context, to),
+        Task::Command(Command::Sync(args)) => {
+            sync::run(args, context, progress, to);
             Ok(())
-        }),
-        Command::Status(args) => fill(name, |report| status::run(args, context, report)),
-        Command::Doctor(args) => fill(name, |report| {
-            doctor::run(args, context, report);
+        }
+        Task::Command(Command::Status(args)) => status::run(args, context, to),
+        Task::Command(Command::Doctor(args)) => {
+            doctor::run(args, context, to);
             Ok(())
-        }),
-        Command::Certs(args) => fill(name, |report| certs::run(args, context, report)),
-        Command::Sites(args) => fill(name, |report| sites::run(args, context, confirm, report)),
-        Command::Completions(args) => fill(name, |report| completions::run(*args, report)),
-    }
-}
-
-/// Runs one command with a new report, and adds its error to the report.
-fn fill<B: Body + 'static>(
-    name: &'static str,
-    run: impl FnOnce(&mut Report<B>) -> Result<(), CommandError>,
-) -> Box<dyn AnyReport> {
-    let mut report = Report::new(name);
-    let result = run(&mut report);
+        }
+        Task::Command(Command::Certs(args)) => certs::run(args, context, to),
+        Task::Command(Command::Sites(args)) => sites::run(args, context, confirm, to),
+        Task::Command(Command::Completions(args)) => completions::run(*args, to),
+    };
     report.record(result);
-    Box::new(report)
+    report
 }

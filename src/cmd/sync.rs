@@ -5,27 +5,22 @@ use std::time::Duration;
 
 use super::deploy::deploy_to;
 use crate::cli::SyncArgs;
-use crate::clock::{self, Start};
+use crate::clock;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::inventory::{self, Account};
 use crate::kubernetes::Selection;
 use crate::notify::{log_warning, send_heartbeat};
 use crate::progress::Progress;
-use crate::report::{AnyReport as _, DeployReport, Report};
+use crate::report::Report;
 use crate::settings::Layers;
 use crate::source::Source;
 use crate::state::{self, Store, WriteError};
-use crate::sync::{self, Summary, SyncOptions};
+use crate::sync::{self, SyncOptions};
 use crate::text::sanitize;
 
 /// Processes all lineages of the host, records the result, and sends the heartbeat.
-pub(crate) fn run(
-    args: &SyncArgs,
-    context: &Context,
-    progress: &dyn Progress,
-    report: &mut Report<Option<Summary>>,
-) {
+pub(crate) fn run(args: &SyncArgs, context: &Context, progress: &dyn Progress, report: &mut Report) {
     let options = SyncOptions {
         flags: &args.settings,
         splay: Duration::from_secs(args.splay),
@@ -34,7 +29,6 @@ pub(crate) fn run(
             .kubernetes
             .then(|| Selection { namespaces: args.namespaces.clone(), selector: args.selector.clone() }),
     };
-    let start = Start::now();
     match sync::run(&options, context, progress) {
         Ok(summary) => {
             summary.report(report);
@@ -48,7 +42,7 @@ pub(crate) fn run(
             }
         }
     }
-    if let Err(error) = send_heartbeat(report, start.moment(), context) {
+    if let Err(error) = send_heartbeat(report, context) {
         log_warning("sync", &error.to_string());
         report.warnings.push(error.to_string());
     }
@@ -56,7 +50,7 @@ pub(crate) fn run(
 
 /// Records when this run ended, and how. Comes last, so that a run that is killed does not count. If the configuration
 /// is invalid, the state directory is the one that `deploy` would use.
-fn record(args: &SyncArgs, context: &Context, report: &Report<Option<Summary>>) -> Result<(), WriteError> {
+fn record(args: &SyncArgs, context: &Context, report: &Report) -> Result<(), WriteError> {
     let rest = context.without_configuration();
     let file = context.configuration().unwrap_or(&rest);
     let layers = Layers::new(&args.settings, &context.env, file);
@@ -74,12 +68,12 @@ pub(crate) fn run_one(
     source: &Source,
     context: &Context,
     progress: &dyn Progress,
-    report: &mut DeployReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
     let configuration = context.configuration()?;
     let targets = inventory::targets(configuration, source);
     report.body.lineage = targets.first().map(|(source, _)| state::lineage_name(source));
-    let sync_target = |(source, entry): &(Source, _), report: &mut DeployReport| {
+    let sync_target = |(source, entry): &(Source, _), report: &mut Report| {
         match sync::run_one((source, *entry), context, progress)? {
             Some(summary) => summary.report_one(report),
             None => deploy_to((source, *entry), context, progress, report)?,
@@ -92,11 +86,11 @@ pub(crate) fn run_one(
     let accounts: Vec<_> = targets.iter().map(|(_, entry)| Account::of(configuration, *entry)).collect();
     let mut reports = Vec::new();
     for (target, account) in targets.iter().zip(&accounts) {
-        let mut own = DeployReport::new(report.command());
+        let mut own = Report::new(report.command());
         let result = sync_target(target, &mut own);
         own.record(result);
         reports.push((account.label(&accounts), own));
     }
-    report.merge_accounts(reports);
+    report.add_accounts(reports);
     Ok(())
 }

@@ -151,7 +151,7 @@ impl<'h> Case<'h> {
             targets.into_iter().map(|target| (std::ptr::from_ref(target.site), target.wanted, target.action));
         Decisions {
             has_sites: has_sites.map_err(|error| error.to_string()),
-            error: report.error().map(str::to_owned),
+            error: report.error(),
             unlisted: report.body.sites.iter().map(|site| site.domain.clone()).collect(),
             not_needed: scope.not_needed(&survey).into_iter().collect(),
             warnings: left_by_renewal(LINEAGE, &scope.names, account, deployments),

@@ -301,7 +301,7 @@ impl Journal {
             self.begin(report);
         }
         if let Some(state) = &mut self.state {
-            let error = report.error().map(str::to_owned);
+            let error = report.error();
             let sites = recorded_sites(&report.body.sites, &state.sites);
             let result = (report.exit_code(), error);
             state.finish(result, sites, &report.body.records, &self.options, clock::now());

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use super::NotifyError;
 use crate::api::{anonymous_client, failure_reason};
-use crate::clock::{Deadline, Moment};
+use crate::clock::Deadline;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::file;
-use crate::report::{AnyReport, Style};
+use crate::report::{Report, Style};
 use crate::runtime::Runtime;
 use crate::settings::{HeartbeatUrl, Proxy, Roots};
 use crate::text::sanitize_untruncated;
@@ -24,14 +24,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_SUMMARY: usize = 1000;
 
 /// Calls the heartbeat URL, if there is one, with the exit code and a summary of a run.
-pub(crate) fn send_heartbeat(
-    report: &dyn AnyReport,
-    moment: Moment,
-    context: &Context,
-) -> Result<(), NotifyError> {
+pub(crate) fn send_heartbeat(report: &Report, context: &Context) -> Result<(), NotifyError> {
     let Some(url) = context.heartbeat_url() else { return Ok(()) };
     let (proxy, roots) = (url.proxy(&context.env).map_err(not_called)?, Roots::of_system(&context.env));
-    let (url, exit_code, summary) = (url.clone(), report.exit_code(), summary(report, moment));
+    let (url, exit_code, summary) = (url.clone(), report.exit_code(), summary(report));
     let (sender, receiver) = mpsc::channel();
     // On a separate thread: after a panic, the current one may be inside a runtime.
     let call = move || sender.send(call(&url, exit_code, summary, proxy.as_ref(), &roots, TIMEOUT));
@@ -77,12 +73,12 @@ fn call(
 }
 
 /// The last line of the report and the first error; if there is neither, the first warning.
-fn summary(report: &dyn AnyReport, moment: Moment) -> String {
-    let text = report.to_text(Style::PLAIN, moment);
+fn summary(report: &Report) -> String {
+    let text = report.to_text(Style::PLAIN);
     let error = report.errors().first().map(CommandError::message);
     let mut parts: Vec<&str> = text.lines().last().into_iter().chain(error).collect();
     if parts.is_empty() {
-        parts.extend(report.warnings().first().map(String::as_str));
+        parts.extend(report.warnings.first().map(String::as_str));
     }
     sanitize_untruncated(&parts.join("; ")).chars().take(MAX_SUMMARY).collect()
 }
@@ -92,9 +88,7 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener};
 
     use super::*;
-    use crate::clock::Start;
     use crate::env::Env;
-    use crate::report::CommandReport;
 
     #[test]
     fn silent_receiver_is_given_up() {
@@ -107,15 +101,14 @@ mod tests {
 
     #[test]
     fn summary_is_one_short_line() {
-        let mut report = CommandReport::new("sync");
+        let mut report = Report::new("sync");
         report.warnings.push("no lineage\nwas ever deployed".into());
-        let moment = Start::now().moment();
-        assert_eq!(summary(&report, moment), "no lineage was ever deployed");
-        report.body.text = "* deployed  shop\n1 lineage: 1 deployed (0.1 s)\n".into();
-        assert_eq!(summary(&report, moment), "1 lineage: 1 deployed (0.1 s)");
+        assert_eq!(summary(&report), "no lineage was ever deployed");
+        report.push("* deployed  shop\n1 lineage: 1 deployed (0.1 s)");
+        assert_eq!(summary(&report), "1 lineage: 1 deployed (0.1 s)");
         report.fail(anyhow::anyhow!("two\r\nlines\u{1b}[2J {}", "x".repeat(5000)));
         report.fail(anyhow::anyhow!("another"));
-        let summary = summary(&report, moment);
+        let summary = summary(&report);
         let start = "1 lineage: 1 deployed (0.1 s); internal error: two lines [2J xxx";
         assert!(summary.starts_with(start) && summary.chars().count() == MAX_SUMMARY, "{summary}");
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::error::CommandError;
-use crate::report::DeploymentResult;
+use crate::report::Report;
 use crate::text::{count, sanitize, sanitize_untruncated};
 
 /// Maximum number of lineages in the entries of one run.
@@ -76,21 +76,17 @@ impl<'a> LogEntry<'a> {
 }
 
 /// The entries for the system log about the end of a run, failures first.
-pub(super) fn entries<'a>(
-    command: &'a str,
-    exit_code: u8,
-    errors: &[CommandError],
-    deployments: Vec<DeploymentResult<'a>>,
-) -> Vec<LogEntry<'a>> {
+pub(super) fn entries(report: &Report) -> Vec<LogEntry<'_>> {
+    let (command, exit_code) = (report.command(), report.exit_code());
     let (mut logged, changed): (Vec<_>, Vec<_>) =
-        deployments.into_iter().partition(|deployment| deployment.exit_code != 0);
-    logged.extend(changed.into_iter().filter(|deployment| deployment.changed));
+        report.deployments().partition(|deployment| deployment.exit_code() != 0);
+    logged.extend(changed.into_iter().filter(|deployment| deployment.body.changed));
     let is_deploy = command == "deploy";
     let mut entries = Vec::new();
     // With `deploy`, the entry of its lineage covers the whole run.
     if exit_code != 0 && (!is_deploy || logged.is_empty()) {
         let event = if is_deploy { DEPLOYMENT_FAILED } else { SYNC_FAILED };
-        let message = format!("{command} failed with exit code {exit_code}{}", messages(errors));
+        let message = format!("{command} failed with exit code {exit_code}{}", messages(report.errors()));
         let exit_code = Some(exit_code);
         entries.push(LogEntry { event, message, command, lineage: None, outcome: None, exit_code });
     }
@@ -104,16 +100,17 @@ pub(super) fn entries<'a>(
 }
 
 /// The entry for a lineage that failed or was deployed.
-fn lineage_entry<'a>(command: &'a str, deployment: &DeploymentResult<'a>) -> LogEntry<'a> {
-    let DeploymentResult { lineage, outcome, exit_code, errors, .. } = *deployment;
-    let outcome = outcome.map(ToString::to_string);
+fn lineage_entry<'a>(command: &'a str, deployment: &'a Report) -> LogEntry<'a> {
+    let (lineage, exit_code) =
+        (deployment.body.lineage.as_deref().unwrap_or_default(), deployment.exit_code());
+    let outcome = deployment.body.outcome().map(ToString::to_string);
     let (event, message) = if exit_code == 0 {
         let outcome = outcome.as_deref().unwrap_or("deployed");
         (DEPLOYMENT_SUCCEEDED, format!("{command}: {lineage} {outcome}"))
     } else {
         let outcome = outcome.as_ref().map(|outcome| format!(" ({outcome})")).unwrap_or_default();
         let failed = format!("{command} of {lineage} failed with exit code {exit_code}{outcome}");
-        (DEPLOYMENT_FAILED, failed + &messages(errors))
+        (DEPLOYMENT_FAILED, failed + &messages(deployment.errors()))
     };
     LogEntry { event, message, command, lineage: Some(lineage), outcome, exit_code: Some(exit_code) }
 }
@@ -130,20 +127,27 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
     use crate::outcome::Outcome;
+    use crate::report::SiteReport;
 
     /// The messages about a run with these deployments: lineage, exit code, whether something changed.
-    fn messages_of(command: &str, exit_code: u8, deployments: &[(&str, u8, bool)]) -> Vec<String> {
-        let error = CommandError::new(ErrorKind::Temporary, "no\nroute\u{1b}[2J");
-        let errors = if exit_code == 0 { Vec::new() } else { vec![error] };
-        let result = |(lineage, exit_code, changed)| DeploymentResult {
-            lineage,
-            outcome: Some(if exit_code == 0 { &Outcome::Served } else { &Outcome::Queued }),
-            exit_code,
-            changed,
-            errors: &errors,
+    fn messages_of(command: &'static str, exit_code: u8, deployments: &[(&str, u8, bool)]) -> Vec<String> {
+        let fail = |report: &mut Report, exit_code| match exit_code {
+            0 => {}
+            75 => report.fail(CommandError::new(ErrorKind::Temporary, "no\nroute\u{1b}[2J")),
+            _ => report.fail(CommandError::new(ErrorKind::Config, "no\nroute\u{1b}[2J")),
         };
-        let deployments = deployments.iter().copied().map(result).collect();
-        entries(command, exit_code, &errors, deployments).into_iter().map(|entry| entry.message).collect()
+        let mut report = Report::new(command);
+        fail(&mut report, exit_code);
+        for (lineage, exit_code, changed) in deployments {
+            let mut deployment = Report::new("deploy");
+            fail(&mut deployment, *exit_code);
+            deployment.body.lineage = Some((*lineage).to_owned());
+            deployment.body.changed = *changed;
+            let outcome = if *exit_code == 0 { Outcome::Served } else { Outcome::Queued };
+            deployment.body.sites.push(SiteReport::new("a.example", outcome, None));
+            report.add_lineage(deployment);
+        }
+        entries(&report).into_iter().map(|entry| entry.message).collect()
     }
 
     #[test]

@@ -13,10 +13,9 @@ mod system_log;
 use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::clock::Start;
 use crate::context::Context;
 use crate::error::ErrorKind;
-use crate::report::AnyReport;
+use crate::report::Report;
 
 pub(crate) use heartbeat::send_heartbeat;
 use log_entry::LogEntry;
@@ -28,12 +27,12 @@ pub struct NotifyError(String);
 
 /// Reports the result of a run: failures and deployments that changed something to the system log, and failures to the
 /// `on_failure` program, whose output is printed. A usage error does not count, because the user sees it.
-pub fn report(report: &dyn AnyReport, context: &Context, print: &dyn Fn(&str)) -> Result<(), NotifyError> {
+pub fn report(report: &Report, context: &Context, print: &dyn Fn(&str)) -> Result<(), NotifyError> {
     if report.exit_code() == ErrorKind::Usage.exit_code() { Ok(()) } else { send(report, context, print) }
 }
 
 /// Reports a panic like any failure. If `sync` panics, its heartbeat is sent, too, because its timer still runs.
-pub fn report_panic(report: &dyn AnyReport, context: &Context, print: &dyn Fn(&str)) {
+pub fn report_panic(report: &Report, context: &Context, print: &dyn Fn(&str)) {
     // A second panic, in this function, would call it again.
     static IS_REPORTED: AtomicBool = AtomicBool::new(false);
     if IS_REPORTED.swap(true, Ordering::Relaxed) {
@@ -45,23 +44,22 @@ pub fn report_panic(report: &dyn AnyReport, context: &Context, print: &dyn Fn(&s
         return;
     }
     if report.command() == "sync" {
-        let _ = send_heartbeat(report, Start::now().moment(), context);
+        let _ = send_heartbeat(report, context);
     }
     let _ = send(report, context, print);
 }
 
 /// Reports the usage error of a hook, unless the user sees it on a terminal.
 pub fn report_usage_error(
-    report: &dyn AnyReport,
+    report: &Report,
     context: &Context,
     print: &dyn Fn(&str),
 ) -> Result<(), NotifyError> {
     if io::stderr().is_terminal() { Ok(()) } else { send(report, context, print) }
 }
 
-fn log(report: &dyn AnyReport) {
-    let (command, exit_code) = (report.command(), report.exit_code());
-    system_log::write(&log_entry::entries(command, exit_code, report.errors(), report.deployments()));
+fn log(report: &Report) {
+    system_log::write(&log_entry::entries(report));
 }
 
 /// Writes a warning about a run to the system log.
@@ -69,7 +67,7 @@ pub fn log_warning(command: &str, warning: &str) {
     system_log::write(&[LogEntry::warning(command, warning.to_owned())]);
 }
 
-fn send(report: &dyn AnyReport, context: &Context, print: &dyn Fn(&str)) -> Result<(), NotifyError> {
+fn send(report: &Report, context: &Context, print: &dyn Fn(&str)) -> Result<(), NotifyError> {
     // Before the program runs, which may take long.
     log(report);
     match context.on_failure() {
@@ -82,7 +80,7 @@ fn send(report: &dyn AnyReport, context: &Context, print: &dyn Fn(&str)) -> Resu
 mod tests {
     use super::*;
     use crate::env::Env;
-    use crate::report::{Style, internal_error};
+    use crate::report::Style;
 
     /// A thread that has panicked while it read the configuration does not read it again.
     #[test]
@@ -91,7 +89,7 @@ mod tests {
         let file = directory.path().join("config.toml");
         std::fs::write(&file, "").unwrap();
         let context = Context::new(Env::default(), Some(file), Style::PLAIN);
-        report_panic(&internal_error("sync", "x"), &context, &|_| ());
+        report_panic(&Report::internal_error("sync", "x"), &context, &|_| ());
         assert!(!context.has_read_configuration());
     }
 }

@@ -16,7 +16,7 @@ use super::child_output::print_until_exit;
 use crate::env::Env;
 use crate::error::Diagnostic as _;
 use crate::file;
-use crate::report::AnyReport;
+use crate::report::Report;
 use crate::settings::Program;
 use crate::text::path;
 
@@ -32,7 +32,7 @@ const COMMAND_VARIABLE: &str = "EDGECERT_COMMAND";
 /// Runs the program with the report on its standard input, and prints what it prints.
 pub(super) fn run(
     program: &Program,
-    report: &dyn AnyReport,
+    report: &Report,
     env: &Env,
     print: &dyn Fn(&str),
 ) -> Result<(), NotifyError> {
@@ -52,7 +52,7 @@ pub(super) fn run(
     run_with_timeout(command, &(report.to_json() + "\n"), PROGRAM_TIMEOUT, print)
 }
 
-fn environment<'a>(report: &dyn AnyReport, env: &'a Env) -> Vec<(&'a OsStr, std::ffi::OsString)> {
+fn environment<'a>(report: &Report, env: &'a Env) -> Vec<(&'a OsStr, std::ffi::OsString)> {
     let inherited = INHERITED_VARIABLES.iter().filter_map(|name| Some((OsStr::new(name), env.raw(name)?)));
     let all = inherited.chain(env.with_prefix("LC_")).map(|(name, value)| (name, value.to_owned()));
     let own = [

@@ -1,41 +1,21 @@
-//! The part of a report that differs from command to command.
+//! What a deployment found and did: the fields that the reports of `deploy`, `plan`, `check` and of each lineage of a
+//! `sync` have.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use time::OffsetDateTime;
 
-use super::text::Frame;
-use super::{
-    CertificateReport, DeploymentResult, ServingReport, SiteReport, SourceReport, UploadReport, deployment,
-    deployment_result,
-};
+use super::{EdgeReport, ServingReport};
+use crate::bundle::Chain;
+use crate::cert::Certificate;
 use crate::check::{Finding, Status};
-use crate::error::CommandError;
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::Step;
+use crate::sightings::EdgeFindings;
+use crate::source::{AcmeClient, Source};
+use crate::text::rfc3339;
 
-/// The body of a report.
-pub(crate) trait Body: Serialize + Default {
-    /// Formats the lines for standard output.
-    fn to_text(&self, frame: &Frame<'_>) -> String;
-
-    /// The result of each lineage's deployment, given the exit code and the errors of the run.
-    fn deployments<'a>(&'a self, _exit_code: u8, _errors: &'a [CommandError]) -> Vec<DeploymentResult<'a>> {
-        Vec::new()
-    }
-}
-
-/// A body that a command sets when it has done its work. Until then, the report has none of its fields.
-impl<B: Body> Body for Option<B> {
-    fn to_text(&self, frame: &Frame<'_>) -> String {
-        self.as_ref().map(|body| body.to_text(frame)).unwrap_or_default()
-    }
-
-    fn deployments<'a>(&'a self, exit_code: u8, errors: &'a [CommandError]) -> Vec<DeploymentResult<'a>> {
-        self.as_ref().map(|body| body.deployments(exit_code, errors)).unwrap_or_default()
-    }
-}
-
-/// The body of the reports of `deploy`, `plan` and `check`.
+/// What the deployment of a lineage found and did.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct DeployBody {
     /// The lineage's name, for the system log; not part of the JSON object.
@@ -60,8 +40,13 @@ pub(crate) struct DeployBody {
 }
 
 impl DeployBody {
-    /// Adds the body of the same lineage's deployment to another account.
-    pub(super) fn merge(&mut self, other: Self) {
+    /// Adds the same lineage's deployment to another account. With a name of the account, the results have it.
+    pub(super) fn add(&mut self, mut other: Self, service: Option<&String>) {
+        let sites = other.sites.iter_mut().map(|site| &mut site.service);
+        let uploads = other.uploads.iter_mut().map(|upload| &mut upload.service);
+        let steps = other.plan.iter_mut().flatten().map(|step| &mut step.service);
+        let serving = other.serving.iter_mut().flatten().map(|serving| &mut serving.service);
+        sites.chain(uploads).chain(steps).chain(serving).for_each(|place| *place = service.cloned());
         self.changed |= other.changed;
         self.lineage = self.lineage.take().or(other.lineage);
         self.source = self.source.take().or(other.source);
@@ -79,56 +64,173 @@ impl DeployBody {
         }
     }
 
-    /// Names the service in the results, for a run that deploys to several accounts.
-    pub(super) fn set_service(&mut self, service: &str) {
-        let sites = self.sites.iter_mut().map(|site| &mut site.service);
-        let uploads = self.uploads.iter_mut().map(|upload| &mut upload.service);
-        let steps = self.plan.iter_mut().flatten().map(|step| &mut step.service);
-        let serving = self.serving.iter_mut().flatten().map(|serving| &mut serving.service);
-        sites.chain(uploads).chain(steps).chain(serving).for_each(|place| *place = Some(service.to_owned()));
-    }
-
     /// Whether other lineages provide the certificate of all its sites.
     pub(crate) fn is_superseded(&self) -> bool {
         !self.sites.is_empty() && self.sites.iter().all(|site| site.outcome == Outcome::Superseded)
     }
-}
 
-impl Body for DeployBody {
-    fn to_text(&self, frame: &Frame<'_>) -> String {
-        deployment::text(self, frame)
-    }
-
-    fn deployments<'a>(&'a self, exit_code: u8, errors: &'a [CommandError]) -> Vec<DeploymentResult<'a>> {
-        let outcomes = self.sites.iter().map(|site| (&site.outcome, site.is_required));
-        let outcome = deployment_result::most_severe(&outcomes);
-        let lineage = self.lineage.as_deref().into_iter();
-        lineage
-            .map(|lineage| DeploymentResult { lineage, outcome, exit_code, changed: self.changed, errors })
-            .collect()
+    /// The most severe outcome of the required sites, or of the others if none is required.
+    pub(crate) fn outcome(&self) -> Option<&Outcome> {
+        let most_severe = |is_required: bool| {
+            let sites = self.sites.iter().filter(|site| site.is_required == is_required);
+            sites.map(|site| &site.outcome).min_by_key(|outcome| rank(outcome))
+        };
+        most_severe(true).or_else(|| most_severe(false))
     }
 }
 
-/// The body of all other reports: JSON fields, and text.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct Output {
-    #[serde(flatten)]
-    fields: Map<String, Value>,
-    /// Printed unless JSON is requested.
+/// Ranks outcomes, the most severe first, in the order of their exit codes.
+fn rank(outcome: &Outcome) -> u8 {
+    match outcome {
+        Outcome::Guarded => 0,
+        Outcome::Refused => 1,
+        Outcome::Misbound => 2,
+        Outcome::Queued => 3,
+        Outcome::Stale => 4,
+        Outcome::Unknown(_) => 5,
+        Outcome::Uploaded => 6,
+        Outcome::Synced => 7,
+        Outcome::Served => 8,
+        Outcome::Superseded => 9,
+        Outcome::Skipped => 10,
+    }
+}
+
+/// The files that were read, and the ACME client that wrote them.
+#[derive(Debug, Serialize)]
+pub(crate) struct SourceReport {
+    client: AcmeClient,
+    cert: String,
+    key: Option<String>,
+}
+
+/// The leaf certificate.
+#[derive(Debug, Serialize)]
+pub(crate) struct CertificateReport {
+    pub(crate) fingerprint: String,
+    pub(crate) names: Vec<String>,
+    #[serde(with = "rfc3339")]
+    not_before: OffsetDateTime,
+    #[serde(with = "rfc3339")]
+    pub(super) not_after: OffsetDateTime,
+    pub(super) key_type: String,
+    issuer: String,
+    chain_length: usize,
+}
+
+/// One upload.
+#[derive(Debug, Serialize)]
+pub(crate) struct UploadReport {
+    pub(crate) domain: String,
+    pub(crate) ok: bool,
+    pub(crate) id: Option<u64>,
+    pub(crate) created: Option<bool>,
+    #[serde(serialize_with = "rfc3339::option::serialize")]
+    pub(crate) not_after: Option<OffsetDateTime>,
+    pub(crate) key_match: Option<String>,
+    /// Passed on as the service sent it.
+    pub(crate) bound_sites: Value,
+    pub(crate) attempts: u32,
+    pub(crate) error: Option<String>,
+    /// The account, if the run deployed to several: the base URL of its service, and if they share that, its key file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) service: Option<String>,
+}
+
+/// The outcome for one covered site.
+#[derive(Debug, Serialize)]
+pub(crate) struct SiteReport {
+    /// `null` if the sites were not listed.
+    pub(crate) id: Option<u64>,
+    pub(crate) domain: String,
+    pub(crate) cert_id_before: Option<u64>,
+    pub(crate) cert_id: Option<u64>,
+    pub(crate) outcome: Outcome,
+    pub(crate) detail: Option<String>,
+    /// `null` if no handshake was tried.
+    pub(crate) edge: Option<EdgeReport>,
+    /// The account, if the run deployed to several: the base URL of its service, and if they share that, its key file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) service: Option<String>,
+    /// Whether the run fails unless the site gets the certificate; not part of the JSON object.
     #[serde(skip)]
-    pub(crate) text: String,
+    pub(crate) is_required: bool,
+    /// Whether an error or a warning says the detail, so that text need not repeat it.
+    #[serde(skip)]
+    pub(crate) is_explained: bool,
+    /// Host name of the edge, for later handshakes; not part of the JSON object.
+    #[serde(skip)]
+    pub(crate) cname: Option<String>,
+    /// For the state; not part of the JSON object.
+    #[serde(skip)]
+    pub(crate) findings: EdgeFindings,
 }
 
-impl Output {
-    /// Sets a field of the JSON object.
-    pub(crate) fn set(&mut self, field: &str, value: impl Serialize) {
-        let value = serde_json::to_value(value).unwrap_or_default();
-        self.fields.insert(field.to_owned(), value);
+impl SiteReport {
+    /// The outcome for a site that must get the certificate. No site was listed, and no handshake was tried.
+    pub(crate) fn new(domain: &str, outcome: Outcome, detail: Option<String>) -> Self {
+        Self {
+            id: None,
+            domain: domain.to_owned(),
+            cert_id_before: None,
+            cert_id: None,
+            outcome,
+            detail,
+            edge: None,
+            service: None,
+            is_required: true,
+            is_explained: false,
+            cname: None,
+            findings: EdgeFindings::default(),
+        }
     }
 }
 
-impl Body for Output {
-    fn to_text(&self, _frame: &Frame<'_>) -> String {
-        self.text.clone()
+impl SourceReport {
+    pub(crate) fn new(source: &Source) -> Self {
+        let sanitized = |path: &std::path::PathBuf| crate::text::path(path);
+        Self {
+            client: source.client,
+            cert: sanitized(&source.files.cert),
+            key: source.files.key.as_ref().map(sanitized),
+        }
+    }
+}
+
+impl CertificateReport {
+    pub(crate) fn new(chain: &Chain) -> Self {
+        let leaf: &Certificate = &chain.leaf;
+        Self {
+            fingerprint: leaf.fingerprint(),
+            names: leaf.names(),
+            not_before: leaf.not_before,
+            not_after: leaf.not_after,
+            key_type: leaf.public_key.key_type().to_string(),
+            issuer: leaf.issuer.text.clone(),
+            chain_length: chain.length(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn required_sites_decide_first() {
+        let sites = [(Outcome::Misbound, false), (Outcome::Served, true), (Outcome::Stale, true)];
+        let of_first = |number: usize| {
+            let site = |(outcome, is_required): &(Outcome, bool)| SiteReport {
+                is_required: *is_required,
+                ..SiteReport::new("a.example", outcome.clone(), None)
+            };
+            DeployBody { sites: sites[..number].iter().map(site).collect(), ..DeployBody::default() }
+                .outcome()
+                .cloned()
+        };
+        assert_eq!(of_first(0), None);
+        assert_eq!(of_first(1), Some(Outcome::Misbound));
+        assert_eq!(of_first(2), Some(Outcome::Served));
+        assert_eq!(of_first(3), Some(Outcome::Stale));
     }
 }

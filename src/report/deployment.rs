@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::style::Sign;
-use super::text::{Frame, Line, finding_counts, finding_lines, lines};
-use super::{CertificateReport, DeployBody, SiteReport, UploadReport, plan, uploads};
+use super::text::{Block, Line, finding_counts, finding_line};
+use super::{CertificateReport, DeployBody, Report, SiteReport, plan, uploads};
 use crate::check::{Check, Finding, Status};
+use crate::clock;
 use crate::error::{MAX_NAMED, first_names};
 use crate::outcome::Outcome;
 use crate::text::{count, list, people, sanitize};
@@ -21,48 +22,50 @@ const MAX_NAMES: usize = 5;
 const MAX_DOMAIN_WIDTH: usize = 40;
 const GAP: &str = "  ";
 
-pub(super) fn text(report: &DeployBody, frame: &Frame<'_>) -> String {
-    let header = report.certificate.as_ref().map(|certificate| header(certificate, frame));
-    let rest = match &report.plan {
-        _ if frame.command == "check" => check(&report.checks, frame),
-        Some(steps) => plan::text(steps, report, frame),
-        None => deployment(report, frame),
-    };
-    header.unwrap_or_default() + &rest
+pub(super) fn blocks(report: &Report) -> Vec<Block> {
+    let body = &report.body;
+    let mut blocks = Vec::new();
+    blocks.extend(body.certificate.as_ref().map(|certificate| Block::from(header(certificate))));
+    match &body.plan {
+        _ if report.command() == "check" => {
+            blocks.push(Block::Lines(body.checks.iter().map(|finding| check(finding, report)).collect()));
+            blocks.push(finding_counts(body.checks.iter().map(|finding| finding.status)).into());
+        }
+        Some(steps) => blocks.extend(plan::blocks(steps, body)),
+        None => {
+            let mut steps: Vec<Line> = checked(&body.checks).into_iter().collect();
+            steps.extend(uploads::lines(body));
+            steps.extend(sites(&body.sites));
+            let (is_empty, elapsed) = (steps.is_empty(), people::elapsed(report.elapsed()));
+            blocks.push(Block::Lines(steps));
+            match nothing_to_do(body) {
+                _ if is_empty && body.certificate.is_none() => {}
+                _ if !report.errors().is_empty() => blocks.push(format!("failed after {elapsed}").into()),
+                Some(sentence) => blocks.push(format!("{sentence} ({elapsed})").into()),
+                None => blocks.push(format!("done in {elapsed}").into()),
+            }
+        }
+    }
+    blocks
 }
 
 /// Names, key type and expiry of the certificate.
-fn header(certificate: &CertificateReport, frame: &Frame<'_>) -> String {
+fn header(certificate: &CertificateReport) -> String {
     let (names, more) = certificate.names.split_at(certificate.names.len().min(MAX_NAMES));
     let mut names = names.join(", ");
     if !more.is_empty() {
         names = format!("{names} and {} more", more.len());
     }
-    let expiry = people::expiry(certificate.not_after, frame.now);
-    format!("{names}   {}, {expiry}\n", certificate.key_type)
+    let expiry = people::expiry(certificate.not_after, clock::now());
+    format!("{names}   {}, {expiry}", certificate.key_type)
 }
 
-fn check(checks: &[Finding], frame: &Frame<'_>) -> String {
-    let finding = |finding: &Finding| {
-        let hint = finding.hint.as_ref().map(ToString::to_string);
-        let hint = hint.as_deref().filter(|hint| !frame.has_hint(hint));
-        finding_lines(&finding.check.to_string(), finding.status, &finding.detail, hint, frame.style)
-    };
-    let counts = finding_counts(checks.iter().map(|finding| finding.status));
-    checks.iter().map(finding).chain([counts]).collect()
-}
-
-fn deployment(report: &DeployBody, frame: &Frame<'_>) -> String {
-    let mut steps: Vec<Line> = checked(&report.checks).into_iter().collect();
-    steps.extend(uploads::lines(report));
-    steps.extend(sites(&report.sites));
-    let last = match nothing_to_do(report) {
-        _ if steps.is_empty() && report.certificate.is_none() => String::new(),
-        _ if !frame.errors.is_empty() => format!("failed after {}\n", people::elapsed(frame.elapsed)),
-        Some(sentence) => format!("{sentence} ({})\n", people::elapsed(frame.elapsed)),
-        None => format!("done in {}\n", people::elapsed(frame.elapsed)),
-    };
-    lines(&steps, frame.style) + &last
+/// The line of a finding, without a hint that an error gives, too.
+fn check(finding: &Finding, report: &Report) -> Line {
+    let hint = finding.hint.as_ref().map(ToString::to_string);
+    let is_given = |hint: &&str| report.errors().iter().any(|error| error.advice() == Some(hint));
+    let hint = hint.as_deref().filter(|hint| !is_given(hint));
+    finding_line(finding.check, finding.status, &finding.detail, hint)
 }
 
 /// Says that no site needs anything, so that nothing was sent or would be.
@@ -191,12 +194,5 @@ fn sign(site: &SiteReport) -> Sign {
                 Sign::Skipped
             }
         }
-    }
-}
-
-impl UploadReport {
-    /// Whether the service stored the certificate.
-    pub(super) fn is_stored(&self) -> bool {
-        self.id.is_some()
     }
 }

@@ -1,40 +1,62 @@
 //! The text of the report of `plan`: what would happen to each site, and what its edge serves now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::deployment::{checked, nothing_to_do};
 use super::edge::ServedLeaf;
 use super::style::Sign;
-use super::text::{Frame, Line, lines};
+use super::text::{Block, Line};
 use super::{DeployBody, ServingReport};
 use crate::outcome::Outcome;
 use crate::plan::{Step, StepAction};
 use crate::text::{list, sanitize};
 
-pub(super) fn text(steps: &[Step], report: &DeployBody, frame: &Frame<'_>) -> String {
+/// Words for what happens to sites, in the order of the last line.
+const WORDS: [&str; 7] = ["create", "replace", "bind", "upload", "blocked", "skipped", "unchanged"];
+
+pub(super) fn blocks(steps: &[Step], report: &DeployBody) -> [Block; 2] {
     let mut rows: Vec<Line> =
         checked(&report.checks).filter(|line| line.sign == Sign::Failed).into_iter().collect();
-    let mut counts = Counts::default();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
     for ((service, cert_id), sites) in unchanged(report) {
-        counts.add(Kind::Unchanged, sites.len());
+        *counts.entry("unchanged").or_default() += sites.len();
         let record = cert_id.map(|id| format!(" ({id} is this certificate)")).unwrap_or_default();
         let text = format!("{}{record}{}", list(&sites), at(service));
         rows.push(Line::new(Sign::Unchanged, "unchanged", text));
     }
     for step in steps {
-        let kind = Kind::of(step);
-        counts.add(kind, step.sites.len());
+        let (sign, word) = shown(step);
+        // A step without a site counts as one.
+        *counts.entry(word).or_default() += step.sites.len().max(1);
         let summary = format!("{}{}", step.summary, at(step.service.as_deref()));
-        let mut line = Line::new(kind.sign(), kind.word(), summary);
-        line.notes = served_now(step, report);
-        rows.push(line);
+        rows.push(Line { notes: served_now(step, report), ..Line::new(sign, word, summary) });
     }
     let last = match nothing_to_do(report) {
         Some(sentence) => sentence.to_owned(),
         None if steps.is_empty() => "nothing to do".to_owned(),
-        None => format!("{}; nothing was changed", counts.text()),
+        None => {
+            let count = |word| Some((*counts.get(word)?, word));
+            let part = |(number, word)| match word {
+                "blocked" | "skipped" | "unchanged" => format!("{number} {word}"),
+                _ => format!("{number} to {word}"),
+            };
+            let parts: Vec<String> = WORDS.into_iter().filter_map(count).map(part).collect();
+            format!("{}; nothing was changed", parts.join(", "))
+        }
     };
-    lines(&rows, frame.style) + &last + "\n"
+    [Block::Lines(rows), last.into()]
+}
+
+/// How a step is shown.
+fn shown(step: &Step) -> (Sign, &'static str) {
+    match step.action {
+        StepAction::Create => (Sign::Create, "create"),
+        StepAction::Upload => (Sign::Create, "upload"),
+        StepAction::Replace => (Sign::Replace, "replace"),
+        StepAction::Bind => (Sign::Replace, "bind"),
+        StepAction::Leave if !step.is_blocked => (Sign::Skipped, "skipped"),
+        StepAction::Leave | StepAction::Guard => (Sign::Warning, "blocked"),
+    }
 }
 
 /// Names the account, if the run plans for several.
@@ -82,74 +104,5 @@ fn served(serving: &ServingReport) -> Option<String> {
         (ServedLeaf::Current, Some(detail)) => Some(format!("this certificate; {detail}")),
         (ServedLeaf::Other, detail) => detail.clone(),
         (ServedLeaf::Unknown, detail) => detail.as_ref().map(|detail| format!("unknown, because {detail}")),
-    }
-}
-
-/// What a plan does to a site, in the order of the last line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Create,
-    Replace,
-    Bind,
-    Upload,
-    Blocked,
-    Skipped,
-    Unchanged,
-}
-
-impl Kind {
-    fn of(step: &Step) -> Self {
-        match step.action {
-            StepAction::Create => Self::Create,
-            StepAction::Replace => Self::Replace,
-            StepAction::Bind => Self::Bind,
-            StepAction::Upload => Self::Upload,
-            StepAction::Guard => Self::Blocked,
-            StepAction::Leave if step.is_blocked => Self::Blocked,
-            StepAction::Leave => Self::Skipped,
-        }
-    }
-
-    fn sign(self) -> Sign {
-        match self {
-            Self::Create | Self::Upload => Sign::Create,
-            Self::Replace | Self::Bind => Sign::Replace,
-            Self::Blocked => Sign::Warning,
-            Self::Skipped => Sign::Skipped,
-            Self::Unchanged => Sign::Unchanged,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Replace => "replace",
-            Self::Bind => "bind",
-            Self::Upload => "upload",
-            Self::Blocked => "blocked",
-            Self::Skipped => "skipped",
-            Self::Unchanged => "unchanged",
-        }
-    }
-}
-
-/// The number of sites of each kind.
-#[derive(Default)]
-struct Counts(BTreeMap<Kind, usize>);
-
-impl Counts {
-    /// Counts sites; a step without one counts as one.
-    fn add(&mut self, kind: Kind, sites: usize) {
-        *self.0.entry(kind).or_default() += sites.max(1);
-    }
-
-    fn text(&self) -> String {
-        let part = |(kind, number): (&Kind, &usize)| match kind {
-            Kind::Create | Kind::Replace | Kind::Bind | Kind::Upload => {
-                format!("{number} to {}", kind.word())
-            }
-            Kind::Blocked | Kind::Skipped | Kind::Unchanged => format!("{number} {}", kind.word()),
-        };
-        self.0.iter().map(part).collect::<Vec<_>>().join(", ")
     }
 }

@@ -9,11 +9,13 @@ use super::style::{Sign, Style};
 use crate::text::sanitize_untruncated;
 
 /// Rows under column headings.
+#[derive(Debug)]
 pub(crate) struct Table {
     heads: Vec<&'static str>,
     rows: Vec<Row>,
 }
 
+#[derive(Debug)]
 struct Row {
     cells: Vec<Cell>,
     /// Lines below the row.
@@ -21,6 +23,7 @@ struct Row {
 }
 
 /// One sanitized line of text.
+#[derive(Debug)]
 pub(crate) struct Cell {
     sign: Option<Sign>,
     text: String,

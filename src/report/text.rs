@@ -1,74 +1,87 @@
-//! The lines that reports consist of: steps, findings, errors and warnings.
-
-use std::time::Duration;
+//! The blocks that the text of a report consists of, and its lines of errors and warnings.
 
 use anstyle::AnsiColor;
-use time::OffsetDateTime;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::style::{Sign, Style};
+use super::table::Table;
 use crate::check::Status;
 use crate::error::CommandError;
-use crate::text::count;
 
-/// What the text of a report's body depends on besides the body.
-pub(crate) struct Frame<'a> {
-    pub(crate) command: &'a str,
-    pub(crate) style: Style,
-    pub(crate) now: OffsetDateTime,
-    /// How long the run took.
-    pub(crate) elapsed: Duration,
-    pub(crate) errors: &'a [CommandError],
+/// A part of a report's text.
+#[derive(Debug)]
+pub(crate) enum Block {
+    /// Lines with their words aligned.
+    Lines(Vec<Line>),
+    /// A line that begins with a sign.
+    Signed(Sign, String),
+    Table(Table),
+    /// Text; a missing line feed at its end is added.
+    Text(String),
 }
 
-impl Frame<'_> {
-    /// Whether an error has this hint.
-    pub(super) fn has_hint(&self, hint: &str) -> bool {
-        self.errors.iter().any(|error| error.advice() == Some(hint))
-    }
-}
-
-/// A line of a report: sign, word and text.
-pub(super) struct Line {
+/// An indented line: sign, word and text.
+#[derive(Debug)]
+pub(crate) struct Line {
     pub(super) sign: Sign,
-    word: String,
+    pub(super) word: String,
     pub(super) text: String,
     /// Lines below it.
     pub(super) notes: Vec<String>,
-}
-
-impl Line {
-    pub(super) fn new(sign: Sign, word: &str, text: String) -> Self {
-        Self { sign, word: word.to_owned(), text, notes: Vec::new() }
-    }
 }
 
 /// Fewest columns of the word of a line.
 const MIN_WORD: usize = 8;
 const INDENT: &str = "  ";
 
-/// Formats lines with their words aligned.
-pub(super) fn lines(lines: &[Line], style: Style) -> String {
-    let width = lines.iter().map(|line| line.word.width()).max().unwrap_or_default().max(MIN_WORD);
-    lines.iter().map(|line| format_line(line, width, style)).collect()
+impl Line {
+    pub(super) fn new(sign: Sign, word: impl ToString, text: String) -> Self {
+        Self { sign, word: word.to_string(), text, notes: Vec::new() }
+    }
+
+    fn format(&self, width: usize, style: Style) -> String {
+        let prefix = format!("{INDENT}{} {:<width$}{INDENT}", style.sign(self.sign), self.word);
+        let columns = width + 2 * INDENT.len() + 2;
+        let mut text = format!("{prefix}{}", self.text).trim_end().to_owned() + "\n";
+        text.extend(self.notes.iter().map(|note| format!("{:columns$}{note}\n", "")));
+        text
+    }
 }
 
-fn format_line(line: &Line, width: usize, style: Style) -> String {
-    let prefix = format!("{INDENT}{} {:<width$}{INDENT}", style.sign(line.sign), line.word);
-    let columns = width + 2 * INDENT.len() + 2;
-    let mut text = format!("{prefix}{}", line.text).trim_end().to_owned() + "\n";
-    text.extend(line.notes.iter().map(|note| format!("{:columns$}{note}\n", "")));
-    text
+impl Block {
+    pub(super) fn to_text(&self, style: Style) -> String {
+        match self {
+            Self::Lines(lines) => {
+                let width = lines.iter().map(|line| line.word.width()).max().unwrap_or_default();
+                lines.iter().map(|line| line.format(width.max(MIN_WORD), style)).collect()
+            }
+            Self::Signed(sign, text) => format!("{} {text}\n", style.sign(*sign)),
+            Self::Table(table) => table.to_text(style),
+            Self::Text(text) if text.is_empty() || text.ends_with('\n') => text.clone(),
+            Self::Text(text) => format!("{text}\n"),
+        }
+    }
 }
 
-/// Formats a finding: sign, subject and detail, with what to do about it on a line of its own.
-pub(crate) fn finding_lines(
-    subject: &str,
+impl From<Table> for Block {
+    fn from(table: Table) -> Self {
+        Self::Table(table)
+    }
+}
+
+impl<T: Into<String>> From<T> for Block {
+    fn from(text: T) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+/// The line of a finding: sign, subject and detail, with what to do about it on a line of its own.
+pub(crate) fn finding_line(
+    subject: impl ToString,
     status: Status,
     detail: &str,
     remedy: Option<&str>,
-    style: Style,
-) -> String {
+) -> Line {
     let sign = match status {
         Status::Ok => Sign::Ok,
         Status::Warn => Sign::Warning,
@@ -76,30 +89,23 @@ pub(crate) fn finding_lines(
         Status::Skipped => Sign::Skipped,
     };
     let notes = remedy.map(|remedy| format!("hint: {remedy}")).into_iter().collect();
-    let line = Line { sign, word: subject.to_owned(), text: detail.to_owned(), notes };
-    format_line(&line, MIN_WORD, style)
+    Line { sign, word: subject.to_string(), text: detail.to_owned(), notes }
 }
 
 /// Counts findings: `1 failed, 1 warning, 5 passed`.
 pub(crate) fn finding_counts(statuses: impl Iterator<Item = Status>) -> String {
-    let (mut failed, mut warnings, mut passed, mut skipped) = (0, 0, 0, 0);
-    for status in statuses {
-        match status {
-            Status::Fail => failed += 1,
-            Status::Warn => warnings += 1,
-            Status::Ok => passed += 1,
-            Status::Skipped => skipped += 1,
-        }
-    }
+    let statuses: Vec<Status> = statuses.collect();
+    let number = |wanted| statuses.iter().filter(|status| **status == wanted).count();
+    let warnings = number(Status::Warn);
     let parts = [
-        (failed, format!("{failed} failed")),
-        (warnings, count(warnings, "warning")),
-        (passed, format!("{passed} passed")),
-        (skipped, format!("{skipped} skipped")),
+        (number(Status::Fail), "failed"),
+        (warnings, if warnings == 1 { "warning" } else { "warnings" }),
+        (number(Status::Ok), "passed"),
+        (number(Status::Skipped), "skipped"),
     ];
-    let parts: Vec<String> =
-        parts.into_iter().filter(|(number, _)| *number > 0).map(|(_, part)| part).collect();
-    if parts.is_empty() { String::new() } else { format!("{}\n", parts.join(", ")) }
+    let parts = parts.iter().filter(|(number, _)| *number > 0);
+    let parts: Vec<String> = parts.map(|(number, word)| format!("{number} {word}")).collect();
+    parts.join(", ")
 }
 
 /// Formats errors as `edgecert: error: …`, each followed by a line `edgecert: hint: …` if it has a hint. A hint that

@@ -14,7 +14,7 @@ const MAX_LISTED: usize = 3;
 
 /// A line for each upload that the service has stored. The errors are about the others.
 pub(super) fn lines(report: &DeployBody) -> Vec<Line> {
-    let stored: Vec<&UploadReport> = report.uploads.iter().filter(|upload| upload.is_stored()).collect();
+    let stored: Vec<&UploadReport> = report.uploads.iter().filter(|upload| upload.id.is_some()).collect();
     // The domain is that of a site below, unless there was no listing.
     let is_named = stored.len() > 1 || report.sites.iter().any(|site| site.id.is_none());
     stored.iter().map(|upload| line(upload, is_named, report)).collect()

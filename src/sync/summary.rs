@@ -1,30 +1,28 @@
 //! The result of a `sync`: counts, and a report of each lineage that was not simply unchanged.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::Write as _;
 
 use serde::{Serialize, Serializer};
 
 use super::scan::Reason;
 use crate::api::Gap;
+use crate::clock;
 use crate::deploy;
 use crate::error::{CommandError, MAX_NAMED, first_names};
 use crate::hint::{Command, Place};
 use crate::outcome::Outcome;
-use crate::report::{AnyReport as _, Body, DeployBody, DeployReport, DeploymentResult, Frame, Report, Sign};
+use crate::report::{Block, DeployBody, DeployReport, Report, Sign};
 use crate::text::{count, people, sanitize};
 
 /// The result of a run.
-#[derive(Default, Serialize)]
+#[derive(Default)]
 pub(crate) struct Summary {
     /// Whether the run sent anything that changes the service.
     changed: bool,
     counts: Counts,
     lineages: Vec<LineageReport>,
     /// Failures that do not belong to a single lineage.
-    #[serde(skip)]
     errors: Vec<CommandError>,
-    #[serde(skip)]
     warnings: Vec<String>,
 }
 
@@ -155,7 +153,7 @@ impl Summary {
     }
 
     /// Fills the report of the command, with warnings and errors of all lineages.
-    pub(crate) fn report(mut self, report: &mut Report<Option<Self>>) {
+    pub(crate) fn report(mut self, report: &mut Report) {
         self.lineages.sort_by(|a, b| a.name.cmp(&b.name));
         report.warnings.append(&mut self.warnings);
         for LineageReport { name, report: lineage, .. } in &self.lineages {
@@ -170,7 +168,38 @@ impl Summary {
         for error in self.errors.drain(..) {
             report.fail(error);
         }
-        report.body = Some(self);
+        self.show(report);
+        report.set("changed", self.changed);
+        report.set("counts", self.counts);
+        report.set("lineages", &self.lineages);
+        self.lineages.into_iter().for_each(|lineage| report.add_lineage(lineage.report));
+    }
+
+    /// Adds a line for each lineage, and one with the counts.
+    fn show(&self, report: &mut Report) {
+        let mut lineages: Vec<&LineageReport> = self.lineages.iter().collect();
+        // What needs attention is last.
+        lineages.sort_by_key(|lineage| lineage.result.sign());
+        for alike in group_failures(&lineages) {
+            match alike.as_slice() {
+                [first, ..] if alike.len() > MAX_NAMED => report.push(first.line_for(&alike)),
+                lineages => lineages.iter().for_each(|lineage| report.push(lineage.line())),
+            }
+        }
+        let Counts { total, unchanged, deployed, failed, gone, superseded } = self.counts;
+        let parts = [
+            (unchanged, "unchanged"),
+            (deployed, "deployed"),
+            (superseded, "superseded"),
+            (gone, "gone"),
+            (failed, "failed"),
+        ];
+        let parts = parts.iter().filter(|(number, _)| *number > 0);
+        let parts: Vec<String> = parts.map(|(number, word)| format!("{number} {word}")).collect();
+        if total > 0 {
+            let (total, elapsed) = (count(total, "lineage"), people::elapsed(report.elapsed()));
+            report.push(format!("{total}: {} ({elapsed})", parts.join(", ")));
+        }
     }
 
     /// Fills the report of a deployment, for a run on one lineage.
@@ -185,40 +214,6 @@ impl Summary {
         for error in self.errors {
             report.fail(error);
         }
-    }
-}
-
-impl Body for Summary {
-    fn to_text(&self, frame: &Frame<'_>) -> String {
-        let mut lineages: Vec<&LineageReport> = self.lineages.iter().collect();
-        // What needs attention is last.
-        lineages.sort_by_key(|lineage| lineage.result.sign());
-        let mut text = String::new();
-        for alike in group_failures(&lineages) {
-            match alike.as_slice() {
-                [first, ..] if alike.len() > MAX_NAMED => text.push_str(&first.lines_for(&alike, frame)),
-                lineages => text.extend(lineages.iter().map(|lineage| lineage.lines(frame))),
-            }
-        }
-        let Counts { total, unchanged, deployed, failed, gone, superseded } = self.counts;
-        let parts = [
-            (unchanged, "unchanged"),
-            (deployed, "deployed"),
-            (superseded, "superseded"),
-            (gone, "gone"),
-            (failed, "failed"),
-        ];
-        let parts = parts.iter().filter(|(number, _)| *number > 0);
-        let parts: Vec<String> = parts.map(|(number, word)| format!("{number} {word}")).collect();
-        if total > 0 {
-            let (total, elapsed) = (count(total, "lineage"), people::elapsed(frame.elapsed));
-            let _ = writeln!(text, "{total}: {} ({elapsed})", parts.join(", "));
-        }
-        text
-    }
-
-    fn deployments<'a>(&'a self, _exit_code: u8, _errors: &'a [CommandError]) -> Vec<DeploymentResult<'a>> {
-        self.lineages.iter().flat_map(|lineage| lineage.report.deployments()).collect()
     }
 }
 
@@ -250,21 +245,21 @@ impl LineageResult {
 }
 
 impl LineageReport {
-    fn lines(&self, frame: &Frame<'_>) -> String {
-        let sign = frame.style.sign(self.result.sign());
+    fn line(&self) -> Block {
         let reason = self.reason.as_ref().map(|reason| match reason {
-            Reason::Pending(since) => format!(" (pending since {})", people::since(*since, frame.now)),
+            Reason::Pending(since) => format!(" (pending since {})", people::since(*since, clock::now())),
             reason => format!(" ({})", sanitize(&reason.to_string())),
         });
-        format!("{sign} {:<10}  {}{}{}\n", self.result, self.name, reason.unwrap_or_default(), self.sites())
+        let (result, name, sites) = (self.result, &self.name, self.sites());
+        let text = format!("{result:<10}  {name}{}{sites}", reason.unwrap_or_default());
+        Block::Signed(self.result.sign(), text)
     }
 
     /// The line of lineages that failed alike.
-    fn lines_for(&self, alike: &[&Self], frame: &Frame<'_>) -> String {
-        let sign = frame.style.sign(self.result.sign());
+    fn line_for(&self, alike: &[&Self]) -> Block {
         let names: Vec<&str> = alike.iter().map(|lineage| lineage.name.as_str()).collect();
         let (number, names) = (count(alike.len(), "lineage"), first_names(&names));
-        format!("{sign} {}: {number}: {names}\n", self.summary())
+        Block::Signed(self.result.sign(), format!("{}: {number}: {names}", self.summary()))
     }
 
     /// The result, and the outcomes of its sites: `failed (stale)`.
@@ -302,7 +297,7 @@ impl Serialize for LineageReport {
             #[serde(flatten)]
             body: &'a DeployBody,
             warnings: &'a [String],
-            error: Option<&'a str>,
+            error: Option<String>,
         }
         let fields = Fields {
             name: &self.name,

@@ -1,9 +1,6 @@
 //! `edgecert certs download`: writes a record's chain and key to files. The key goes to a file of mode 0600 and nowhere
 //! else.
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
-
 use super::write::{self, Part};
 use crate::api::Download;
 use crate::bundle::{Bundle, Files};
@@ -12,13 +9,14 @@ use crate::clock;
 use crate::cmd::session::{Session, failed_or_refused};
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind};
-use crate::report::{CertificateReport, CommandReport};
+use crate::report::{CertificateReport, Report};
 use crate::text::{self, people, rfc3339};
+use std::borrow::Cow;
 
 pub(super) async fn run(
     args: &DownloadArgs,
     context: &Context,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
     if args.is_to_stdout() && !args.cert_only {
         let message = "a private key is never printed; nothing was sent";
@@ -34,9 +32,9 @@ pub(super) async fn run(
             "run `edgecert certs list` to see the certificates of this account",
         )
     })?;
-    report.body.set("cert", &download.json);
+    report.set("cert", &download.json);
     let bundle = bundle(&download, args.cert_only);
-    describe(&bundle, id, report);
+    let description = describe(&bundle, id, report);
     if args.is_to_stdout() {
         let Ok(chain) = &bundle.chain else {
             let message = format_args!("certificate {id} cannot be printed: its chain cannot be parsed");
@@ -44,9 +42,10 @@ pub(super) async fn run(
                 .hint("write it to a directory with --out DIR and inspect it"));
         };
         // Only the certificates, without other text that the service sent.
-        report.body.text = chain.pem();
+        report.push(chain.pem());
         return Ok(());
     }
+    description.into_iter().for_each(|line| report.push(line));
     let name = write::safe_name(&[download.name.as_deref(), download.domain.as_deref()], id);
     let (cert, key) = (args.out.join(format!("{name}.crt")), args.out.join(format!("{name}.key")));
     let chain = public_part(&download, &bundle, report)?;
@@ -58,9 +57,9 @@ pub(super) async fn run(
         "cert": text::path(&cert),
         "key": secret.map(|_| text::path(&key)),
     });
-    report.body.set("files", files);
+    report.set("files", files);
     for part in &parts {
-        let _ = writeln!(report.body.text, "wrote {}", text::path(&part.path));
+        report.push(format!("wrote {}", text::path(&part.path)));
     }
     if secret.is_none() && !args.cert_only {
         let message = format_args!(
@@ -78,7 +77,7 @@ pub(super) async fn run(
 fn public_part<'a>(
     download: &'a Download,
     bundle: &Bundle,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<Cow<'a, str>, CommandError> {
     if !download.cert_pem.contains("PRIVATE KEY") {
         return Ok(Cow::Borrowed(&download.cert_pem));
@@ -102,18 +101,18 @@ fn bundle(download: &Download, cert_only: bool) -> Bundle {
     Bundle::from_bytes(&files, download.cert_pem.as_bytes(), None, key)
 }
 
-/// Reports names, expiry and pairing.
-fn describe(bundle: &Bundle, id: u64, report: &mut CommandReport) {
+/// Reports names, expiry and pairing, and returns the line for them.
+fn describe(bundle: &Bundle, id: u64, report: &mut Report) -> Option<String> {
     let chain = match &bundle.chain {
         Ok(chain) => chain,
         Err(defects) => {
             let found: Vec<&str> = defects.iter().map(|defect| defect.found.as_str()).collect();
             report.warnings.push(format!("the chain of certificate {id} holds {}", found.join("; ")));
-            return;
+            return None;
         }
     };
     let leaf = &chain.leaf;
-    report.body.set("certificate", CertificateReport::new(chain));
+    report.set("certificate", CertificateReport::new(chain));
     let now = clock::now();
     if now > leaf.not_after {
         report.warnings.push(format!("certificate {id} expired at {}", rfc3339(leaf.not_after)));
@@ -136,16 +135,12 @@ fn describe(bundle: &Bundle, id: u64, report: &mut CommandReport) {
             Some(false)
         }
     };
-    report.body.set("paired", paired);
+    report.set("paired", paired);
     let pairing = match paired {
         Some(true) => "; key and certificate match",
         Some(false) => "; key and certificate do NOT match",
         None => "",
     };
-    let _ = writeln!(
-        report.body.text,
-        "certificate {id}: {}; {}{pairing}",
-        text::list(&names),
-        people::expiry(leaf.not_after, now)
-    );
+    let expiry = people::expiry(leaf.not_after, now);
+    Some(format!("certificate {id}: {}; {expiry}{pairing}", text::list(&names)))
 }

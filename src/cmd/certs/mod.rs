@@ -10,15 +10,11 @@ use crate::api::{ApiObject, Record, RecordType};
 use crate::cli::{CertsCommand, ServiceArgs, WaitArgs};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::report::{CommandReport, Table};
+use crate::report::{Report, Table};
 use crate::runtime::Runtime;
 
 /// Runs the command.
-pub(crate) fn run(
-    args: &CertsCommand,
-    context: &Context,
-    report: &mut CommandReport,
-) -> Result<(), CommandError> {
+pub(crate) fn run(args: &CertsCommand, context: &Context, report: &mut Report) -> Result<(), CommandError> {
     Runtime::new()?.block_on(async {
         match args {
             CertsCommand::List(args) => list_records(args, context, report).await,
@@ -30,7 +26,7 @@ pub(crate) fn run(
 async fn list_records(
     args: &ServiceArgs,
     context: &Context,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
     let session = Session::open(&args.layer(WaitArgs::default()), context)?;
     let (records, sites) = (session.records().await?, session.sites().await?);
@@ -40,15 +36,15 @@ async fn list_records(
             bound.entry(id).or_default().push(site.known.domain.to_string());
         }
     }
-    report.body.set("certs", records.items.iter().map(|record| &record.json).collect::<Vec<_>>());
-    report.body.set("bound_sites", &bound);
+    report.set("certs", records.items.iter().map(|record| &record.json).collect::<Vec<_>>());
+    report.set("bound_sites", &bound);
     let mut table = Table::new(&["id", "domain", "name", "type", "sites bound"]);
     for record in &records.items {
         table.row(cells(record, &bound).map(Into::into));
     }
-    report.body.text = table.to_text(context.style);
+    report.push(table);
     if records.items.is_empty() {
-        report.body.text = "the account has no certificate\n".into();
+        report.push("the account has no certificate");
     }
     require_complete(&records)?;
     require_complete(&sites)

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::check::Status;
 use crate::error::{CommandError, ErrorKind};
-use crate::report::{Style, finding_lines};
+use crate::report::{Line, finding_line};
 use crate::text::display_as_serialized;
 
 /// The result of one check.
@@ -73,9 +73,8 @@ impl DoctorFinding {
         Self::fail(subject, error.kind(), error.message(), remedy)
     }
 
-    /// The lines of the finding and its remedy.
-    pub(super) fn lines(&self, style: Style) -> String {
-        let remedy = self.remedy.as_deref();
-        finding_lines(&self.subject.to_string(), self.status, &self.detail, remedy, style)
+    /// The line of the finding, with its remedy.
+    pub(super) fn line(&self) -> Line {
+        finding_line(self.subject, self.status, &self.detail, self.remedy.as_deref())
     }
 }

@@ -32,7 +32,7 @@ use crate::clock;
 use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::inventory::Inventory;
-use crate::report::{CommandReport, finding_counts};
+use crate::report::{Block, Report, finding_counts};
 use crate::secret::Secret;
 use crate::settings::{Configuration, Layers, Settings, SettingsError};
 use crate::state::{Deployments, ServiceDeployments, Store};
@@ -51,7 +51,7 @@ struct Doctor<'a> {
 }
 
 /// Runs the command. The most severe finding decides the exit code.
-pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut CommandReport) {
+pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) {
     if args.lists_settings {
         return settings::list(&args.settings, context, report);
     }
@@ -71,13 +71,13 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut CommandRepo
     let mut seen = HashSet::new();
     findings.retain(|finding| seen.insert((finding.subject, finding.detail.clone())));
     let next = next::step(&findings, has_settings, host.uid == 0);
-    report.body.text = findings.iter().map(|finding| finding.lines(context.style)).collect();
-    report.body.text += &finding_counts(findings.iter().map(|finding| finding.status));
-    report.body.text.push_str(&next::line(next.as_deref()));
+    report.push(Block::Lines(findings.iter().map(DoctorFinding::line).collect()));
+    report.push(finding_counts(findings.iter().map(|finding| finding.status)));
+    report.push(next::line(next.as_deref()));
     let most_severe = ErrorKind::most_severe(findings.iter().filter_map(|finding| finding.kind));
-    report.exit_with(most_severe.map_or(0, ErrorKind::exit_code));
-    report.body.set("findings", findings);
-    report.body.set("next", next);
+    report.exit_with(most_severe.map_or(0, ErrorKind::exit_code), None);
+    report.set("findings", findings);
+    report.set("next", next);
 }
 
 impl Doctor<'_> {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind};
-use crate::report::{Cell, CommandReport, Style, Table};
+use crate::report::{Cell, Report, Table};
 use crate::settings::{EffectiveSetting, Layer};
 use crate::text;
 
@@ -27,12 +27,12 @@ struct Row {
 }
 
 /// Lists the settings. The most severe invalid one decides the exit code.
-pub(super) fn list(flags: &Layer, context: &Context, report: &mut CommandReport) {
+pub(super) fn list(flags: &Layer, context: &Context, report: &mut Report) {
     let rows: Vec<Row> = context.effective_settings(flags).into_iter().map(Row::new).collect();
     let most_severe = ErrorKind::most_severe(rows.iter().filter_map(|row| row.kind));
-    report.exit_with(most_severe.map_or(0, ErrorKind::exit_code));
-    report.body.text = to_text(&rows, context.style);
-    report.body.set("settings", rows);
+    report.exit_with(most_severe.map_or(0, ErrorKind::exit_code), None);
+    show(&rows, report);
+    report.set("settings", rows);
 }
 
 impl Row {
@@ -51,18 +51,18 @@ impl Row {
     }
 }
 
-/// A table for the whole run, and one for the lineages with settings of their own.
-fn to_text(rows: &[Row], style: Style) -> String {
+/// Shows a table for the whole run, and one for the lineages with settings of their own.
+fn show(rows: &[Row], report: &mut Report) {
     let (own, global): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.lineage.is_some());
-    let global = table(Table::new(&["setting", "value", "from"]), &global, style);
-    if own.is_empty() {
-        return global;
+    report.push(table(&["setting", "value", "from"], &global));
+    if !own.is_empty() {
+        report.push("\n");
+        report.push(table(&["lineage", "setting", "value", "from"], &own));
     }
-    let heads = ["lineage", "setting", "value", "from"];
-    format!("{global}\n{}", table(Table::new(&heads), &own, style))
 }
 
-fn table(mut table: Table, rows: &[&Row], style: Style) -> String {
+fn table(heads: &[&'static str], rows: &[&Row]) -> Table {
+    let mut table = Table::new(heads);
     for row in rows {
         let absent = match &row.error {
             Some(_) if row.is_default => "missing",
@@ -77,7 +77,7 @@ fn table(mut table: Table, rows: &[&Row], style: Style) -> String {
             table.note(&text::sanitize(&message(error, row.hint.as_deref())));
         }
     }
-    table.to_text(style)
+    table
 }
 
 fn message(error: &str, hint: Option<&str>) -> String {

@@ -8,7 +8,7 @@ use crate::cert::Certificate;
 use crate::cmd::session::{CONTRADICTION_HINT, Session};
 use crate::error::{CommandError, ErrorKind};
 use crate::names::Domain;
-use crate::report::CommandReport;
+use crate::report::Report;
 use crate::text::{list, sanitize};
 
 /// A change of `cert_id`.
@@ -33,7 +33,7 @@ impl<'a> Binding<'a> {
         &self,
         allow_uncovered: bool,
         session: &Session,
-        report: &mut CommandReport,
+        report: &mut Report,
     ) -> Result<(), CommandError> {
         let uncovered = match self.cert {
             Some(cert) => self
@@ -81,7 +81,7 @@ impl<'a> Binding<'a> {
         &self,
         cert: u64,
         session: &Session,
-        report: &mut CommandReport,
+        report: &mut Report,
     ) -> Result<Option<String>, CommandError> {
         let records = session.records().await?;
         let record = records.items.iter().find(|record| record.known.id == cert);

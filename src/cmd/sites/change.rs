@@ -1,6 +1,5 @@
 //! Common steps after a change to a site: checks for ignored fields and other differences, and waits for the edge.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -14,7 +13,7 @@ use crate::clock::Deadline;
 use crate::cmd::session::Session;
 use crate::error::{CommandError, ErrorKind};
 use crate::fields;
-use crate::report::CommandReport;
+use crate::report::Report;
 use crate::text::{humanize, list, sanitize};
 
 /// Pauses between requests for the site; a push takes seconds.
@@ -28,10 +27,10 @@ pub(super) fn verify(
     sent: &Map<String, Value>,
     ignored: &[String],
     binding: Option<&Binding<'_>>,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
-    report.body.set("site", &site.json);
-    report.body.set("ignored_fields", ignored);
+    report.set("site", &site.json);
+    report.set("ignored_fields", ignored);
     let saved = || sent.iter().filter(|(name, _)| !ignored.contains(name));
     for (name, wanted) in saved() {
         if let Some(found) = site.json.get(name).filter(|found| !contains(found, wanted)) {
@@ -70,9 +69,9 @@ pub(super) async fn finish(
     wait: WaitArgs,
     mut site: ApiObject<Site>,
     session: &Session,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<ApiObject<Site>, CommandError> {
-    report.body.set("site", &site.json);
+    report.set("site", &site.json);
     if !wait.is_wanted() {
         return Ok(site);
     }
@@ -94,9 +93,9 @@ pub(super) async fn finish(
         sleep(pause).await;
         pause = (2 * pause).min(MAX_PAUSE);
         site = session.reread(site.known.id).await?;
-        report.body.set("site", &site.json);
+        report.set("site", &site.json);
     }
-    let _ = writeln!(report.body.text, "{}: the configuration has reached the edge", label(&site));
+    report.push(format!("{}: the configuration has reached the edge", label(&site)));
     Ok(site)
 }
 

@@ -1,8 +1,6 @@
 //! `edgecert sites create`. The request is sent once, because a second one would be refused; if the response is lost,
 //! the sites are listed instead.
 
-use std::fmt::Write as _;
-
 use serde_json::{Map, Value};
 
 use super::binding::Binding;
@@ -15,12 +13,12 @@ use crate::cmd::session::{LIST_SITES_HINT, Session, failed, failed_or_refused};
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind};
 use crate::names::Domain;
-use crate::report::CommandReport;
+use crate::report::Report;
 
 pub(super) async fn run(
     args: &CreateArgs,
     context: &Context,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
     let mut update = FieldUpdate::read(&args.fields)?;
     // The service expects the name without the trailing dot of DNS.
@@ -57,7 +55,7 @@ pub(super) async fn run(
         );
         return Err(CommandError::new(ErrorKind::Service, message).hint(LIST_SITES_HINT));
     };
-    let _ = writeln!(report.body.text, "{}: created", label(&site));
+    report.push(format!("{}: created", label(&site)));
     show_dns_record(&site, report);
     change::verify(&site, &update.fields, &saved.ignored_fields, binding.as_ref(), report)?;
     change::finish(args.wait, site, &session, report).await?;
@@ -68,7 +66,7 @@ async fn create(
     domain: &Domain,
     fields: &Map<String, Value>,
     session: &Session,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<SavedSite, CommandError> {
     match session.client.create_site(fields).await {
         Ok(saved) => Ok(saved),
@@ -87,7 +85,7 @@ async fn find_created(
     cause: RequestError,
     sent: &Map<String, Value>,
     session: &Session,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<SavedSite, CommandError> {
     let (found, _) = session.find_listed(domain).await.map_err(|listing| {
         let doubt = format!("{domain} may or may not have been created ({})", cause.error);
@@ -107,7 +105,7 @@ async fn find_created(
 }
 
 /// Shows the DNS record to create, in zone file format.
-fn show_dns_record(site: &ApiObject<Site>, report: &mut CommandReport) {
+fn show_dns_record(site: &ApiObject<Site>, report: &mut Report) {
     let target = site.known.cname.as_deref().map(|cname| cname.trim_end_matches('.'));
     let Some(target) = target.filter(|target| is_host_name(target)) else {
         let warning = format!("the service returned no usable CNAME target for {}", site.known.domain);
@@ -115,8 +113,8 @@ fn show_dns_record(site: &ApiObject<Site>, report: &mut CommandReport) {
         return;
     };
     let record = format!("{}. IN CNAME {}.", site.known.domain.host(), target);
-    let _ = writeln!(report.body.text, "{record}");
-    report.body.set("dns_record", record);
+    report.push(format!("{record}"));
+    report.set("dns_record", record);
 }
 
 /// Whether the name can be written to a zone file.

@@ -1,7 +1,5 @@
 //! `edgecert sites delete`: names what will be deleted and asks for confirmation, or requires `--yes`.
 
-use std::fmt::Write as _;
-
 use super::{Confirm, label};
 use crate::cli::{DeleteArgs, WaitArgs};
 use crate::cmd::session::{
@@ -9,13 +7,13 @@ use crate::cmd::session::{
 };
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind};
-use crate::report::CommandReport;
+use crate::report::Report;
 
 pub(super) async fn run(
     args: &DeleteArgs,
     confirm: Confirm<'_>,
     context: &Context,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
     if !args.yes && confirm.is_none() {
         let message = format_args!(
@@ -29,8 +27,8 @@ pub(super) async fn run(
     let session = Session::open(&args.service.layer(WaitArgs::default()), context)?;
     let site = session.find(&args.site).await?;
     let (id, name) = (site.known.id, label(&site));
-    report.body.set("site", &site.json);
-    report.body.set("deleted", false);
+    report.set("site", &site.json);
+    report.set("deleted", false);
     let question = format!("permanently delete {name} with its DNS records and edge configuration?");
     if !args.yes && !confirm.is_some_and(|confirm| confirm(&question)) {
         let message = format_args!("{name} was not deleted: not confirmed");
@@ -56,7 +54,7 @@ pub(super) async fn run(
             report.warnings.push(format!("cannot confirm that {name} is gone: {}", cause.error));
         }
     }
-    report.body.set("deleted", true);
-    let _ = writeln!(report.body.text, "{name}: deleted, with its DNS records and edge configuration");
+    report.set("deleted", true);
+    report.push(format!("{name}: deleted, with its DNS records and edge configuration"));
     Ok(())
 }

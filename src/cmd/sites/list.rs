@@ -12,7 +12,7 @@ use crate::clock;
 use crate::cmd::session::{Session, require_complete};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::report::{Cell, CommandReport, Table};
+use crate::report::{Cell, Report, Table};
 use crate::settings::Settings;
 use crate::state::{LineageState, Store};
 use crate::text::count;
@@ -22,29 +22,22 @@ const HEADS: [&str; 7] = ["id", "domain", "cname", "enabled", "status", "certifi
 /// Days left below which a certificate is highlighted.
 const EXPIRES_SOON_DAYS: i64 = 14;
 
-pub(super) async fn run(
-    args: &ListArgs,
-    context: &Context,
-    report: &mut CommandReport,
-) -> Result<(), CommandError> {
+pub(super) async fn run(args: &ListArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
     let session = Session::open(&args.service.layer(WaitArgs::default()), context)?;
     let mut list = session.sites().await?;
     let total = list.items.len();
     list.items.retain(|site| is_selected(site, args));
     let sites = &list.items;
-    report.body.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
+    report.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
     let expiries = expiries(&session.settings);
     let mut table = Table::new(&HEADS);
     for site in sites {
         table.row(cells(site, &expiries));
     }
-    report.body.text = table.to_text(context.style);
-    if sites.is_empty() {
-        report.body.text = if total == 0 {
-            "the account has no site\n".into()
-        } else {
-            format!("none of {} matches\n", count(total, "site"))
-        };
+    match sites.len() {
+        0 if total == 0 => report.push("the account has no site"),
+        0 => report.push(format!("none of {} matches", count(total, "site"))),
+        _ => report.push(table),
     }
     require_complete(&list)
 }

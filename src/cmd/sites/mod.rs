@@ -16,7 +16,7 @@ use crate::api::{ApiObject, Site};
 use crate::cli::{SiteArgs, SitesCommand};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::report::{CommandReport, Table};
+use crate::report::{Report, Table};
 use crate::runtime::Runtime;
 use crate::text::sanitize_untruncated;
 
@@ -28,7 +28,7 @@ pub(crate) fn run(
     args: &SitesCommand,
     context: &Context,
     confirm: Confirm<'_>,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
     Runtime::new()?.block_on(async {
         match args {
@@ -44,7 +44,7 @@ pub(crate) fn run(
     })
 }
 
-async fn get(args: &SiteArgs, context: &Context, report: &mut CommandReport) -> Result<(), CommandError> {
+async fn get(args: &SiteArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
     let session = Session::open(&args.service.layer(args.wait), context)?;
     let site = session.find(&args.site).await?;
     let site = change::finish(args.wait, site, &session, report).await?;
@@ -52,7 +52,7 @@ async fn get(args: &SiteArgs, context: &Context, report: &mut CommandReport) -> 
     for (name, value) in &site.json {
         rows(name, value, &mut table);
     }
-    report.body.text = table.to_text(context.style);
+    report.push(table);
     Ok(())
 }
 

@@ -1,21 +1,19 @@
 //! `edgecert sites enable` and `disable`. A successful response proves nothing, so the site is read afterwards.
 
-use std::fmt::Write as _;
-
 use super::{change, label};
 use crate::api::{ApiObject, RequestError, Site};
 use crate::cli::{SiteArgs, SiteName};
 use crate::cmd::session::{CONTRADICTION_HINT, SEE_REASON_HINT, Session, failed, is_refused, no_such_site};
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind};
-use crate::report::CommandReport;
+use crate::report::Report;
 use crate::text::sanitize;
 
 pub(super) async fn run(
     args: &SiteArgs,
     enabled: bool,
     context: &Context,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
     let session = Session::open(&args.service.layer(args.wait), context)?;
     let id = match &args.site {
@@ -36,7 +34,7 @@ pub(super) async fn run(
         Some(_) => session.site(id).await?,
         None => session.reread(id).await?,
     };
-    report.body.set("site", &site.json);
+    report.set("site", &site.json);
     if !site.json.contains_key("enabled") {
         report.warnings.push(format!("the service does not show whether {} is {state}", label(&site)));
     } else if site.known.enabled != enabled {
@@ -46,7 +44,7 @@ pub(super) async fn run(
         report.warnings.push(format!("{}, but {} is {state}", refusal.error, label(&site)));
     }
     let effect = if enabled { "the edge follows within seconds" } else { "acceleration has stopped" };
-    let _ = writeln!(report.body.text, "{}: {state}; {effect}", label(&site));
+    report.push(format!("{}: {state}; {effect}", label(&site)));
     change::finish(args.wait, site, &session, report).await?;
     Ok(())
 }

@@ -1,10 +1,8 @@
 //! `edgecert sites update` and `bind`: change only the named fields, and show what changed.
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
-
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 use super::binding::Binding;
 use super::field_update::FieldUpdate;
@@ -15,13 +13,13 @@ use crate::cmd::session::{SEE_REASON_HINT, Session, failed, failed_or_refused, n
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind};
 use crate::fields::FIELDS;
-use crate::report::{CommandReport, Style, Table};
+use crate::report::{Block, Report, Table};
 use crate::text::sanitize;
 
 pub(super) async fn run(
     args: &UpdateArgs,
     context: &Context,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
     let mut update = FieldUpdate::read(&args.fields)?;
     if update.fields.is_empty() {
@@ -38,18 +36,18 @@ pub(super) async fn run(
     update.check()?;
     report.warnings.extend(update.typo_warnings());
     if update.fields.is_empty() {
-        let _ = writeln!(report.body.text, "{}: already up to date", label(&before));
+        report.push(format!("{}: already up to date", label(&before)));
         change::finish(args.wait, before, &session, report).await?;
         return Ok(());
     }
     let saved = save(&before, &update, args.fields.allow_uncovered, &session, report).await?;
     let after = &saved.site;
-    let _ = writeln!(report.body.text, "{}: saved", label(after));
+    report.push(format!("{}: saved", label(after)));
     let changes = changes(&before.json, &after.json, &update.fields);
     warn_of_unnamed(&changes, &update.fields, report);
     if args.diff {
-        report.body.text.push_str(&diff(&changes, context.style));
-        report.body.set("diff", &changes);
+        report.push(diff(&changes));
+        report.set("diff", &changes);
     }
     change::verify(after, &update.fields, &saved.ignored, saved.binding.as_ref(), report)?;
     change::finish(args.wait, saved.site, &session, report).await?;
@@ -60,14 +58,14 @@ pub(super) async fn run(
 pub(super) async fn bind(
     args: &BindArgs,
     context: &Context,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
     let update = FieldUpdate::of("cert_id", args.cert);
     let session = Session::open(&args.service.layer(args.wait), context)?;
     let before = session.find(&args.site).await?;
     let saved = save(&before, &update, args.allow_uncovered, &session, report).await?;
     change::verify(&saved.site, &update.fields, &saved.ignored, saved.binding.as_ref(), report)?;
-    let _ = writeln!(report.body.text, "{}: bound to certificate {}", label(&saved.site), args.cert);
+    report.push(format!("{}: bound to certificate {}", label(&saved.site), args.cert));
     change::finish(args.wait, saved.site, &session, report).await?;
     Ok(())
 }
@@ -85,7 +83,7 @@ async fn save<'a>(
     update: &FieldUpdate,
     allow_uncovered: bool,
     session: &Session,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<Saved<'a>, CommandError> {
     let binding = update.cert_id().map(|cert| Binding::of(before, Some(cert).filter(|id| *id != 0)));
     if let Some(binding) = &binding {
@@ -141,7 +139,7 @@ fn changes(
 }
 
 /// Warns of fields that changed although they were not named.
-fn warn_of_unnamed(changes: &[Change], named: &Map<String, Value>, report: &mut CommandReport) {
+fn warn_of_unnamed(changes: &[Change], named: &Map<String, Value>, report: &mut Report) {
     for change in changes.iter().filter(|change| !named.contains_key(&change.field)) {
         report.warnings.push(format!(
             "{} was not part of the request but changed, from {} to {}",
@@ -152,15 +150,15 @@ fn warn_of_unnamed(changes: &[Change], named: &Map<String, Value>, report: &mut 
     }
 }
 
-fn diff(changes: &[Change], style: Style) -> String {
+fn diff(changes: &[Change]) -> Block {
     if changes.is_empty() {
-        return "nothing changed\n".into();
+        return "nothing changed".into();
     }
     let mut table = Table::new(&["field", "before", "after"]);
     for change in changes {
         differences(&change.field, &change.before, &change.after, &mut table);
     }
-    table.to_text(style)
+    table.into()
 }
 
 /// Adds a row for each scalar that differs; nested names are joined by dots, as in `sites get`.

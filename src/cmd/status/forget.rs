@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock::Deadline;
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::inventory::{Inventory, Member};
-use crate::report::CommandReport;
+use crate::report::Report;
 use crate::runtime::Runtime;
 use crate::settings::Configuration;
 use crate::state::{LockError, StateError, Store, WriteError};
@@ -30,7 +30,7 @@ pub(super) fn run(
     wanted: &Path,
     store: Option<&Store>,
     configuration: &Configuration,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
     let Some(store) = store else { return Err(unknown(wanted, &[])) };
     // This may quarantine a file, which can then be forgotten, too.
@@ -57,15 +57,15 @@ pub(super) fn run(
             format!("a [[lineage]] in the configuration names {name}; the next sync deploys it again");
         report.warnings.push(again);
     }
-    report.body.text = format!("forgot {name}\n");
-    report.body.set("forgotten", name);
+    report.push(format!("forgot {name}"));
+    report.set("forgotten", name);
     Ok(())
 }
 
 fn recorded(
     store: &Store,
     configuration: &Configuration,
-    report: &mut CommandReport,
+    report: &mut Report,
 ) -> Result<Vec<Recorded>, CommandError> {
     let mut recorded = Vec::new();
     let visit = |member: Member<'_>| {

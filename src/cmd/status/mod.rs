@@ -30,17 +30,13 @@ use crate::context::Context;
 use crate::error::{CommandError, ErrorKind, state_dir_hint};
 use crate::file;
 use crate::inventory::Inventory;
-use crate::report::{AnyReport, CommandReport};
+use crate::report::Report;
 use crate::settings::{Layer, Layers};
 use crate::state::Store;
 use crate::text;
 
 /// Runs the command. With `--check`, errors become part of the verdict.
-pub(crate) fn run(
-    args: &StatusArgs,
-    context: &Context,
-    report: &mut CommandReport,
-) -> Result<(), CommandError> {
+pub(crate) fn run(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
     match show(args, context, report) {
         Err(error) if args.check => {
             let error = error.placed(&report.place);
@@ -54,8 +50,8 @@ pub(crate) fn run(
 
 /// Creates the report of a `--check` that failed before it could run, or that exceeded its time limit.
 /// The detail follows the message if there is room.
-pub fn failed_check(message: &str, detail: &str) -> impl AnyReport + use<> {
-    let mut report = CommandReport::new("status");
+pub fn failed_check(message: &str, detail: &str) -> Report {
+    let mut report = Report::new("status");
     add_verdict(&CheckVerdict::failed(message, detail), &mut report);
     report
 }
@@ -65,7 +61,7 @@ pub fn discard_metrics(path: &Path) {
     metrics::discard(path);
 }
 
-fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Result<(), CommandError> {
+fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
     let configuration = context.configuration()?;
     let flags = Layer { local: args.settings.clone(), ..Layer::default() };
     let layers = Layers::new(&flags, &context.env, configuration);
@@ -83,8 +79,8 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
         verify::verify(&mut lineages, edges_of)?;
     }
     let fleet = Fleet::new(lineages, state_errors, last_sync, now);
-    report.body.set("lineages", &fleet.lineages);
-    report.body.set("last_sync", last_sync::json(&fleet.last_sync));
+    report.set("lineages", &fleet.lineages);
+    report.set("last_sync", last_sync::json(&fleet.last_sync));
     let mut verdict = CheckVerdict::new(&fleet, &Thresholds::new(&args.monitoring), now);
     if fleet.lineages.is_empty() && fleet.state_errors.is_empty() && !args.monitoring.allow_empty {
         verdict.fail("no lineage is known (see --state-dir and --allow-empty)", "");
@@ -100,7 +96,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     }
     report.warnings.extend(fleet.last_sync.faults.iter().map(ToString::to_string));
     if args.metrics.is_none() {
-        report.body.text = table::text(&fleet, args.wide, now, context.style);
+        report.push(table::text(&fleet, args.wide, now, context.style));
     }
     for error in &fleet.state_errors {
         report.fail(error);
@@ -108,11 +104,10 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     written
 }
 
-fn add_verdict(verdict: &CheckVerdict<'_>, report: &mut CommandReport) {
-    report.body.text = verdict.to_text();
-    report.body.set("check", verdict.to_json());
-    report.exit_with(verdict.exit_code());
-    report.explain(verdict.failure());
+fn add_verdict(verdict: &CheckVerdict<'_>, report: &mut Report) {
+    report.push(verdict.to_text());
+    report.set("check", verdict.to_json());
+    report.exit_with(verdict.exit_code(), verdict.failure());
 }
 
 /// Opens the state directory; `None` if there is none and it is not `required`.

@@ -60,7 +60,7 @@ impl ModelDeployment<'_> {
         }
         Some(ModelResult {
             exit_code: report.exit_code(),
-            error: report.error().map(str::to_owned),
+            error: report.error(),
             sites: recorded_sites(&report.body.sites, self.known),
             records: report.body.records,
         })
