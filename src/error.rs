@@ -1,20 +1,20 @@
 //! Failures of a run: message, hint and exit code.
 //!
-//! Modules return typed errors that hold facts. Every error reaches the user as a [`CommandError`], which only this
-//! file builds. Those of lower modules get their kinds and hints in `diagnostics`; those of `deploy`, `sync` and the commands
-//! implement [`Diagnostic`] where they are defined. `hint` has the hints that they share.
+//! Every error reaches the user as a [`CommandError`]. An error that nothing needs to tell from others is built as one;
+//! typed errors become one by [`Diagnostic`], those of lower modules in `diagnostics`. `hint` has the hints that they
+//! share.
 
-mod alike;
 mod diagnostics;
 mod hint;
 
+use std::collections::HashMap;
 use std::fmt::Display;
 
-pub(crate) use self::alike::{MAX_NAMED, Subject, first_names};
 pub(crate) use self::hint::{INTERNAL_HINT, read_hint, state_dir_hint, write_hint};
 use crate::check::Finding;
 use crate::hint::{Hint, Place};
 pub(crate) use crate::text::shell_word;
+use crate::text::{count, sanitize};
 
 /// Failure class. The discriminant is the exit code, on which scripts depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,90 +73,134 @@ impl ErrorKind {
     }
 }
 
-/// An error that can be reported: its `Display` is the message.
-///
-/// A message is in lower case, has no final period, and names what was wanted, what was found and the state that things
-/// are in.
+/// An error with a type of its own, whose `Display` is the message.
 pub(crate) trait Diagnostic: Display {
+    /// The failure as the user sees it.
+    fn diagnose(&self) -> CommandError;
+
     /// The failure class.
-    fn kind(&self) -> ErrorKind;
+    fn kind(&self) -> ErrorKind {
+        self.diagnose().kind
+    }
 
     /// What the user can do.
     fn hint(&self) -> Option<Hint> {
-        None
-    }
-
-    /// States what was not sent because of the failure, for commands that send something.
-    fn unsent(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// The site that failed, if it did so on its own.
-    fn subject(&self) -> Option<Subject> {
-        None
-    }
-
-    /// Whether the command line names something that does not exist. Nothing was sent for it, and a retry would fail
-    /// again.
-    fn is_misuse(&self) -> bool {
-        false
+        self.diagnose().hint
     }
 }
 
 /// One failure as the user sees it.
+///
+/// A message is in lower case, has no final period, and names what was wanted, what was found and the state that things
+/// are in.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CommandError {
     kind: ErrorKind,
     message: String,
-    /// See [`Diagnostic::unsent`]; `None` once it is part of the message.
-    unsent: Option<&'static str>,
     hint: Option<Hint>,
     /// The text of the hint.
-    advice: Option<Box<str>>,
+    advice: Option<String>,
+    /// What was not sent because of the failure; `None` once it is part of the message.
+    unsent: Option<&'static str>,
     /// Whether the place is known where it is read.
     is_placed: bool,
     is_misuse: bool,
-    subject: Option<Box<Subject>>,
+    /// The site or lineage that failed, if it did so on its own.
+    subject: Option<Subject>,
+    /// What failures must share to be the same for different subjects; `None`: the message.
+    class: Option<String>,
 }
 
+#[derive(Clone, Debug)]
+struct Subject {
+    /// The kind of thing, such as `site`.
+    noun: &'static str,
+    name: String,
+}
+
+/// Failures that are alike are listed one by one up to this number. Of more, as many names are given.
+pub(crate) const MAX_NAMED: usize = 5;
+
 impl CommandError {
-    /// A failure that nothing needs to tell from others of its class. The message follows the rules of [`Diagnostic`].
     pub(crate) fn new(kind: ErrorKind, message: impl Display) -> Self {
         Self {
             kind,
             message: message.to_string(),
-            unsent: None,
             hint: None,
             advice: None,
+            unsent: None,
             is_placed: false,
             is_misuse: false,
             subject: None,
+            class: None,
         }
     }
 
-    /// Adds what the user can do.
+    /// Sets what the user can do.
     pub(crate) fn hint(self, hint: impl Into<Hint>) -> Self {
         let hint = hint.into();
-        Self { advice: Some(hint.to_string().into()), hint: Some(hint), ..self }
+        Self { advice: Some(hint.to_string()), hint: Some(hint), ..self }
     }
 
-    /// Adds what was not sent because of the failure; see [`Diagnostic::unsent`].
+    /// States what was not sent because of the failure, for commands that send something.
     pub(crate) fn unsent(self, unsent: &'static str) -> Self {
         Self { unsent: Some(unsent), ..self }
     }
 
-    /// Says which site failed on its own.
-    pub(crate) fn of_site(self, domain: &impl ToString) -> Self {
-        Self { subject: Some(Box::new(Subject::site(domain))), ..self }
-    }
-
-    /// Says whether the command line names something that does not exist; see [`Diagnostic::is_misuse`].
+    /// Marks the command line as the cause: it names something that does not exist. Nothing was sent for it, and a retry
+    /// would fail again.
     pub(crate) fn misuse(self, is_misuse: bool) -> Self {
         Self { is_misuse, ..self }
     }
 
-    /// Replaces the message, and keeps class and hint.
+    /// Sets what failures of other sites or lineages must share to be the same, if their messages differ.
+    pub(crate) fn class(self, class: impl Into<String>) -> Self {
+        Self { class: Some(class.into()), ..self }
+    }
+
+    /// Sets the site that failed.
+    pub(crate) fn of_site(self, domain: impl Display) -> Self {
+        Self { subject: Some(Subject { noun: "site", name: domain.to_string() }), ..self }
+    }
+
+    /// Sets the lineage that failed, and names it before the message.
+    pub(crate) fn of_lineage(&self, name: &str) -> Self {
+        Self {
+            class: Some(self.class_or_message().to_owned()),
+            subject: Some(Subject { noun: "lineage", name: name.to_owned() }),
+            ..self.prefixed(format_args!("{name}: "))
+        }
+    }
+
+    /// Puts a name or a clause before the message.
+    pub(crate) fn prefixed(&self, prefix: impl Display) -> Self {
+        Self { message: format!("{prefix}{}", self.message), ..self.clone() }
+    }
+
+    /// Appends a clause that says what was left undone.
+    pub(crate) fn with_consequence(&self, consequence: &str) -> Self {
+        Self { message: format!("{}; {consequence}", self.message), ..self.clone() }
+    }
+
+    /// Adapts message and hint to the place where they are read, unless they are for a more specific one.
+    pub(crate) fn placed(mut self, place: &Place) -> Self {
+        if !self.is_placed {
+            self.is_placed = true;
+            if let Some(unsent) = self.unsent.take().filter(|_| place.command.sends()) {
+                self = self.with_consequence(unsent);
+            }
+            self.advise(place);
+        }
+        self
+    }
+
+    /// Adapts the hint to a place.
+    pub(crate) fn advise(&mut self, place: &Place) {
+        self.advice = self.hint.as_ref().map(|hint| hint.at(place));
+    }
+
+    /// Replaces the message, and keeps kind and hint.
     pub(crate) fn saying(self, message: impl Display) -> Self {
         Self { message: message.to_string(), ..self }
     }
@@ -176,58 +220,19 @@ impl CommandError {
         self.advice.as_deref()
     }
 
-    /// Adapts message and hint to the place where they are read, unless they are for a more specific one.
-    pub(crate) fn placed(mut self, place: &Place) -> Self {
-        if !self.is_placed {
-            self.is_placed = true;
-            if let Some(unsent) = self.unsent.take().filter(|_| place.command.sends()) {
-                self = self.with_consequence(unsent);
-            }
-            self.advise(place);
-        }
-        self
-    }
-
-    /// Adapts the hint to a place.
-    pub(crate) fn advise(&mut self, place: &Place) {
-        self.advice = self.hint.as_ref().map(|hint| hint.at(place).into());
-    }
-
     /// Whether the command line names something that does not exist.
     pub(crate) fn is_misuse(&self) -> bool {
         self.is_misuse
     }
 
+    /// What failures of other sites or lineages share with this one.
+    pub(crate) fn class_or_message(&self) -> &str {
+        self.class.as_deref().unwrap_or(&self.message)
+    }
+
     /// Whether both read the same.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.kind, &self.message, &self.advice) == (other.kind, &other.message, &other.advice)
-    }
-
-    /// Prefixes the message with the lineage's name, unless it already begins with it.
-    pub(crate) fn for_lineage(&self, name: &str) -> Self {
-        let message = if self.message.starts_with(name) {
-            self.message.clone()
-        } else {
-            format!("{name}: {}", self.message)
-        };
-        let inner = self.subject.as_deref().cloned();
-        let subject = Some(Box::new(Subject::lineage(name, inner)));
-        Self { message, subject, ..self.clone() }
-    }
-
-    /// Prefixes the message with the service, for a run that deploys to several.
-    pub(crate) fn at_service(&self, service: &str) -> Self {
-        Self { message: format!("{service}: {}", self.message), ..self.clone() }
-    }
-
-    /// Prefixes the message with a clause that says what is unknown because of the error.
-    pub(crate) fn with_context(&self, context: &str) -> Self {
-        Self { message: format!("{context}; {}", self.message), ..self.clone() }
-    }
-
-    /// Appends a clause that says what was left undone.
-    pub(crate) fn with_consequence(&self, consequence: &str) -> Self {
-        Self { message: format!("{}; {consequence}", self.message), ..self.clone() }
     }
 
     /// Joins the messages on one line. Those after the tenth are only counted.
@@ -240,42 +245,54 @@ impl CommandError {
         }
         messages.join("; ")
     }
+
+    /// Merges the same failure of many sites or lineages: a thousand sites that fail for one reason are one line.
+    pub(crate) fn merge(errors: &[Self]) -> Vec<Self> {
+        let mut groups: Vec<Vec<(&Self, Option<&Subject>)>> = Vec::new();
+        let mut group_of = HashMap::new();
+        for error in errors {
+            let subject = error.subject.as_ref();
+            let number = match subject {
+                Some(Subject { noun, .. }) => {
+                    *group_of.entry((error.kind, noun, error.class_or_message())).or_insert(groups.len())
+                }
+                None => groups.len(),
+            };
+            match groups.get_mut(number) {
+                Some(group) => group.push((error, subject)),
+                None => groups.push(vec![(error, subject)]),
+            }
+        }
+        let merge = |group: Vec<(&Self, Option<&Subject>)>| match group.as_slice() {
+            [(first, Some(Subject { noun, .. })), ..] if group.len() > MAX_NAMED => {
+                let names = group.iter().filter_map(|(_, subject)| Some(subject.as_ref()?.name.as_str()));
+                let (names, number) = (first_names(&names.collect::<Vec<_>>()), count(group.len(), noun));
+                vec![first.prefixed(format_args!("{number} ({names}) failed in the same way; the first: "))]
+            }
+            group => group.iter().map(|(error, _)| (*error).clone()).collect(),
+        };
+        groups.into_iter().flat_map(merge).collect()
+    }
+}
+
+/// Names the first of these and counts the rest.
+pub(crate) fn first_names(names: &[&str]) -> String {
+    let shown: Vec<String> = names.iter().take(MAX_NAMED).map(|name| sanitize(name)).collect();
+    match names.len().saturating_sub(MAX_NAMED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 impl<E: Diagnostic + ?Sized> Diagnostic for &E {
-    fn kind(&self) -> ErrorKind {
-        (**self).kind()
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        (**self).hint()
-    }
-
-    fn unsent(&self) -> Option<&'static str> {
-        (**self).unsent()
-    }
-
-    fn subject(&self) -> Option<Subject> {
-        (**self).subject()
-    }
-
-    fn is_misuse(&self) -> bool {
-        (**self).is_misuse()
+    fn diagnose(&self) -> CommandError {
+        (**self).diagnose()
     }
 }
 
 impl<E: Diagnostic> From<E> for CommandError {
     fn from(error: E) -> Self {
-        let plain = Self {
-            unsent: error.unsent(),
-            is_misuse: error.is_misuse(),
-            subject: error.subject().map(Box::new),
-            ..Self::new(error.kind(), &error)
-        };
-        match error.hint() {
-            Some(hint) => plain.hint(hint),
-            None => plain,
-        }
+        error.diagnose()
     }
 }
 
@@ -286,28 +303,19 @@ impl From<anyhow::Error> for CommandError {
     }
 }
 
-impl Diagnostic for FailedCheck<'_> {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Refused
-    }
-
-    fn hint(&self) -> Option<Hint> {
-        self.0.hint.clone()
-    }
-
-    fn unsent(&self) -> Option<&'static str> {
-        Some("nothing was sent")
-    }
-
-    fn is_misuse(&self) -> bool {
-        self.0.uncovered.is_some()
+/// A failed local check. It refuses the certificate before anything is sent.
+impl From<&Finding> for CommandError {
+    fn from(finding: &Finding) -> Self {
+        let error = Self::new(ErrorKind::Refused, &finding.detail).unsent("nothing was sent");
+        let error = error.misuse(finding.uncovered.is_some());
+        match &finding.hint {
+            // It names the domain.
+            Some(hint) if finding.uncovered.is_some() => error.class("uncovered").hint(hint.clone()),
+            Some(hint) => error.class(hint.to_string()).hint(hint.clone()),
+            None => error,
+        }
     }
 }
-
-/// A failed local check. It refuses the certificate before anything is sent.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .0.detail)]
-pub(crate) struct FailedCheck<'a>(pub(crate) &'a Finding);
 
 #[cfg(test)]
 mod tests {
@@ -330,5 +338,50 @@ mod tests {
         let error = CommandError::from(anyhow::anyhow!("surprise").context("cannot start"));
         assert_eq!(error.kind(), ErrorKind::Internal);
         assert_eq!(error.message(), "internal error: cannot start: surprise");
+    }
+
+    fn stale(number: usize, status: u16) -> CommandError {
+        let site = format!("{}.example", ["a", "b", "c", "d", "e", "f", "g"][number % 7]);
+        let message = format!("{site} is stale: 192.0.2.{number}:443 serves {} ({status})", number * 1000);
+        CommandError::new(ErrorKind::Temporary, message).of_site(site).class(format!("stale {status}"))
+    }
+
+    fn merged(errors: &[CommandError]) -> Vec<String> {
+        CommandError::merge(errors).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn many_alike_are_one() {
+        let errors: Vec<CommandError> = (0..1000).map(|number| stale(number, 200)).collect();
+        assert_eq!(
+            merged(&errors),
+            [
+                "1000 sites (a.example, b.example, c.example, d.example, e.example and 995 more) failed in the same \
+              way; the first: a.example is stale: 192.0.2.0:443 serves 0 (200)"
+            ]
+        );
+        assert_eq!(merged(&errors[..MAX_NAMED]).len(), MAX_NAMED);
+        assert_eq!(merged(&errors[..=MAX_NAMED]).len(), 1);
+        let lineages: Vec<CommandError> = errors
+            .iter()
+            .enumerate()
+            .map(|(number, error)| error.of_lineage(&format!("shop-{number}")))
+            .collect();
+        let [text] = &merged(&lineages)[..] else { panic!("{:?}", merged(&lineages)) };
+        assert!(
+            text.starts_with("1000 lineages (shop-0, shop-1, shop-2, shop-3, shop-4 and 995 more) failed"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn different_failures_stay_apart() {
+        let (ok, refused) = (|number| stale(number, 200), |number| stale(number, 403));
+        let errors: Vec<CommandError> =
+            (0..40).map(|number| if number % 2 == 0 { ok(number) } else { refused(number) }).collect();
+        assert_eq!(merged(&errors).len(), 2);
+        let other = || CommandError::from(anyhow::anyhow!("x"));
+        let errors: Vec<CommandError> = (0..10).map(|_| other()).collect();
+        assert_eq!(merged(&errors).len(), 10, "neither sites nor lineages");
     }
 }

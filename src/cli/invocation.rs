@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Cli, Command, DeployArgs, MonitoringArgs, StatusArgs};
 use crate::env::Env;
-use crate::error::{Diagnostic, ErrorKind};
+use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::report::Report;
 use crate::source::{self, Source, dehydrated};
 
@@ -221,8 +221,8 @@ impl std::fmt::Display for UsageError {
 }
 
 impl Diagnostic for UsageError {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Usage
+    fn diagnose(&self) -> CommandError {
+        CommandError::new(ErrorKind::Usage, self)
     }
 }
 

@@ -30,11 +30,7 @@ pub(super) const CONTRADICTION_HINT: &str = "run the same command again, or cont
 
 /// An operation that failed because of a request; `failure` says what could not be done, or is now unknown.
 pub(super) fn failed(failure: impl Display, cause: &RequestError) -> CommandError {
-    let error = CommandError::new(cause.kind(), format_args!("{failure}: {}", cause.error));
-    match cause.hint() {
-        Some(hint) => error.hint(hint),
-        None => error,
-    }
+    cause.diagnose().prefixed(format_args!("{failure}: "))
 }
 
 /// Like [`failed`], with a hint for the case that the service refused the request.

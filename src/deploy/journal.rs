@@ -151,7 +151,7 @@ impl Journal {
             let is_known = self.store.is_some() && !self.is_read_only;
             let is_forgotten = is_known && begun.is_some();
             return if is_forgotten {
-                let message = format!("the state of {} was deleted while sync ran", self.name);
+                let message = "its state was deleted while sync ran";
                 let error = CommandError::new(ErrorKind::Temporary, message);
                 Err(error.hint("to deploy the lineage again, run its hook").unsent("nothing was sent for it"))
             } else {
@@ -163,10 +163,8 @@ impl Journal {
         let is_retry = self.options.origin == Origin::Retry;
         let is_other = self.has_newer_run && (is_retry || state.pending_since.is_some());
         if is_other && state.given(true).0 != self.options.given {
-            let name = &self.name;
-            let message = format!(
-                "another run of edgecert began to deploy {name} with other options and has not finished"
-            );
+            let message =
+                "another run of edgecert began to deploy it with other options and has not finished";
             return Err(CommandError::new(ErrorKind::Temporary, message).hint(Hint::RETRY));
         }
         Ok(())

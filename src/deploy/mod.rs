@@ -81,7 +81,7 @@ impl Deployment<'_> {
         let bundle = self.load_bundle(clients).await?;
         report.body.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
         if let Ok(chain) = &bundle.chain {
-            self.check_leaf(&chain.leaf, journal)?;
+            self.check_leaf(&chain.leaf)?;
             journal.set_leaf(&chain.leaf);
         }
         let anchors = LoadedAnchors::for_deployment(self, journal, clients.trust_stores())?;
@@ -121,18 +121,14 @@ impl Deployment<'_> {
     }
 
     /// Fails if the client has renewed the lineage since its options were read.
-    fn check_leaf(&self, leaf: &Certificate, journal: &Journal) -> Result<(), CommandError> {
-        match self.only_leaf {
-            Some(only) if leaf.fingerprint() != only => {
-                let message = format!(
-                    "{} was renewed during this run, whose options apply to the previous certificate",
-                    journal.lineage()
-                );
-                let error = CommandError::new(ErrorKind::Temporary, message);
-                Err(error.hint(Hint::RETRY).unsent("nothing was sent"))
-            }
-            _ => Ok(()),
+    fn check_leaf(&self, leaf: &Certificate) -> Result<(), CommandError> {
+        if self.only_leaf.is_none_or(|only| leaf.fingerprint() == only) {
+            return Ok(());
         }
+        let message =
+            "the lineage was renewed during this run, whose options apply to the previous certificate";
+        let error = CommandError::new(ErrorKind::Temporary, message);
+        Err(error.hint(Hint::RETRY).unsent("nothing was sent"))
     }
 
     fn check_context<'c>(

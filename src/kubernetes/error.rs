@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::api::SetupError;
-use crate::error::{Diagnostic, ErrorKind};
+use crate::error::{CommandError, Diagnostic, ErrorKind as K};
 use crate::file::ReadError;
 use crate::hint::Hint;
 use crate::runtime::RuntimeError;
@@ -40,37 +40,20 @@ pub(crate) enum KubernetesError {
 }
 
 impl Diagnostic for KubernetesError {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::NotInPod(_)
-            | Self::InvalidAddress(_)
-            | Self::ServiceAccount(_)
-            | Self::Unauthorized
-            | Self::Forbidden { .. }
-            | Self::Refused { .. } => ErrorKind::Config,
-            Self::Setup(error) => error.kind(),
-            Self::Expired | Self::Unavailable { .. } => ErrorKind::Temporary,
-            Self::InvalidResponse(_) => ErrorKind::Protocol,
-            Self::Runtime(error) => error.kind(),
-        }
-    }
-
-    fn hint(&self) -> Option<Hint> {
+    fn diagnose(&self) -> CommandError {
+        let error = |kind| CommandError::new(kind, self);
         match self {
             Self::NotInPod(_) => {
-                Some("run it in a pod, or mount the secrets and name their directories".into())
+                error(K::Config).hint("run it in a pod, or mount the secrets and name their directories")
             }
-            Self::ServiceAccount(_) => Some("set automountServiceAccountToken to true".into()),
-            Self::Forbidden { namespace, .. } => Some(
-                format!("in {namespace}, bind a role with `list` on `secrets` to the service account").into(),
-            ),
-            Self::Setup(error) => error.hint(),
-            Self::Expired | Self::Unavailable { .. } => Some(Hint::Retry { first: "", lasting: "" }),
-            Self::Runtime(error) => error.hint(),
-            Self::InvalidAddress(_)
-            | Self::Unauthorized
-            | Self::Refused { .. }
-            | Self::InvalidResponse(_) => None,
+            Self::ServiceAccount(_) => error(K::Config).hint("set automountServiceAccountToken to true"),
+            Self::Forbidden { namespace, .. } => error(K::Config)
+                .hint(format!("in {namespace}, bind a role with `list` on `secrets` to the service account")),
+            Self::InvalidAddress(_) | Self::Unauthorized | Self::Refused { .. } => error(K::Config),
+            Self::Expired | Self::Unavailable { .. } => error(K::Temporary).hint(Hint::RETRY),
+            Self::InvalidResponse(_) => error(K::Protocol),
+            Self::Setup(error) => error.diagnose(),
+            Self::Runtime(error) => error.diagnose(),
         }
     }
 }

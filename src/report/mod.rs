@@ -22,7 +22,7 @@ pub(crate) use self::table::{Cell, Table};
 pub(crate) use self::text::{Block, Line, error_lines, finding_counts, finding_line, warning_line};
 use crate::check::{Finding, Status};
 use crate::clock::Start;
-use crate::error::{CommandError, ErrorKind, FailedCheck};
+use crate::error::{CommandError, ErrorKind};
 use crate::hint::{Command, Place};
 use crate::plan::Step;
 
@@ -102,7 +102,7 @@ impl Report {
     pub(crate) fn fail_checks(&mut self) {
         let mut checks = std::mem::take(&mut self.body.checks);
         for finding in checks.iter_mut().filter(|finding| finding.status == Status::Fail) {
-            self.fail(FailedCheck(finding));
+            self.fail(&*finding);
             finding.hint = finding.hint.take().map(|hint| hint.at(&self.place).into());
         }
         self.body.checks = checks;
@@ -146,7 +146,7 @@ impl Report {
                             self.fail(error.clone());
                         }
                     }
-                    Some(service) => self.fail(error.at_service(service)),
+                    Some(service) => self.fail(error.prefixed(format_args!("{service}: "))),
                     None => self.fail(error.clone()),
                 }
             }

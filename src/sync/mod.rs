@@ -135,11 +135,11 @@ fn damaged(file: &DamagedFile) -> CommandError {
 }
 
 fn expired(lineage: &Candidate, at: OffsetDateTime) -> CommandError {
-    let (name, cert) = (&lineage.name, text::path(&lineage.source.files.cert));
-    let at = text::rfc3339(at);
-    let message = format!("{name}: the deployed certificate expired at {at}, and {cert} holds no later one");
-    CommandError::new(ErrorKind::Refused, message).hint(format!(
-        "renew it with its ACME client, or run `edgecert status --forget {name}` if it is no longer needed"
+    let (at, cert) = (text::rfc3339(at), text::path(&lineage.source.files.cert));
+    let message = format!("the deployed certificate expired at {at}, and {cert} holds no later one");
+    CommandError::new(ErrorKind::Refused, message).class("expired").hint(format!(
+        "renew it with its ACME client, or run `edgecert status --forget {}` if it is no longer needed",
+        lineage.name
     ))
 }
 

@@ -162,7 +162,7 @@ impl Summary {
             for error in
                 lineage.errors().iter().filter(|error| !self.errors.iter().any(|known| known.is_same(error)))
             {
-                report.fail(error.for_lineage(name));
+                report.fail(error.of_lineage(name));
             }
         }
         for error in self.errors.drain(..) {

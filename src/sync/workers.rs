@@ -149,10 +149,11 @@ async fn missing_files(job: &Job<'_>, deadline: Deadline) -> Option<CommandError
     let file = bundle::load_settled(files, deadline, Wait::FOR_CLIENT, false).await.err()?;
     let (lineage, path) = (&job.lineage.name, text::path(&file.path));
     let message = format!(
-        "{lineage}: the files of the lineage are missing ({path}: {}); the deployed certificate stays in place",
+        "the files of the lineage are missing ({path}: {}); the deployed certificate stays in place",
         file.reason
     );
     let hint =
         format!("restore the files, or run `edgecert status --forget {lineage}`; this is reported once");
-    file.is_missing().then(|| CommandError::new(ErrorKind::NoInput, message).hint(hint))
+    file.is_missing()
+        .then(|| CommandError::new(ErrorKind::NoInput, message).class("files missing").hint(hint))
 }

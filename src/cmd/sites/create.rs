@@ -88,8 +88,7 @@ async fn find_created(
     report: &mut Report,
 ) -> Result<SavedSite, CommandError> {
     let (found, _) = session.find_listed(domain).await.map_err(|listing| {
-        let doubt = format!("{domain} may or may not have been created ({})", cause.error);
-        listing.with_context(&doubt)
+        listing.prefixed(format_args!("{domain} may or may not have been created ({}); ", cause.error))
     })?;
     let Some(site) = found else {
         return Err(

@@ -39,11 +39,7 @@ pub(super) fn run(
     names.extend(damaged.into_iter().map(|file| file.lineage));
     names.sort();
     let name = find(wanted, &names, &recorded)?;
-    let refused = |error: WriteError| {
-        let message = format!("{error}; nothing was forgotten");
-        let refusal = CommandError::new(ErrorKind::Config, message);
-        error.hint().into_iter().fold(refusal, CommandError::hint)
-    };
+    let refused = |error: WriteError| error.diagnose().with_consequence("nothing was forgotten");
     let locked = store.lock(name, Deadline::after(LOCK_TIMEOUT));
     let lock = match Runtime::without_network()?.block_on(locked) {
         Ok(lock) => lock,
