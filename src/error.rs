@@ -230,6 +230,12 @@ impl CommandError {
         self.class.as_deref().unwrap_or(&self.message)
     }
 
+    /// The site that failed, if it did so on its own.
+    pub(crate) fn site(&self) -> Option<&str> {
+        let subject = self.subject.as_ref()?;
+        (subject.noun == "site").then_some(&subject.name)
+    }
+
     /// Whether both read the same.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.kind, &self.message, &self.advice) == (other.kind, &other.message, &other.advice)

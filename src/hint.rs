@@ -201,6 +201,9 @@ fn no_site(place: &Place) -> &'static str {
         Command::Sync => {
             "check that the API key is for the right account, or set `skip_unmatched = true` in the configuration file"
         }
+        Command::Other => {
+            "create the site, check that the API key is for the right account, or set `skip_unmatched = true` in the configuration file"
+        }
         _ => {
             "check that the lineage is the right one and the API key for the right account, or pass --skip-unmatched"
         }

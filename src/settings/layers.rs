@@ -1,5 +1,6 @@
 //! Merges the settings from flags, environment, state and configuration.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,13 +24,15 @@ pub(crate) struct Layers<'a> {
     /// Errors of invalid variables.
     pub(crate) unusable: Vec<SettingsError>,
     pub(super) file: &'a Layer,
+    /// The API keys that were read.
+    keys: RefCell<Vec<(KeyLocation, Result<Secret, SettingsError>)>>,
 }
 
 impl<'a> Layers<'a> {
     /// Reads the environment.
     pub(crate) fn new(flags: &'a Layer, env: &'a Env, configuration: &'a Configuration) -> Self {
         let (environment, unusable) = read_variables(env);
-        Self { env, flags, environment, unusable, file: &configuration.layer }
+        Self { env, flags, environment, unusable, file: &configuration.layer, keys: RefCell::default() }
     }
 
     /// Fails if a variable is invalid, even if a flag overrides it.
@@ -64,7 +67,7 @@ impl<'a> Layers<'a> {
         let merged = self.merge(recorded, entry);
         let deadline = Deadline::after(timeout(&merged));
         let location = KeyLocation::find(named_key_file, key_file, self.env);
-        let api_key = location.map(|location| location.read(self.env, deadline)).transpose()?;
+        let api_key = location.map(|location| self.read_key(location, deadline)).transpose()?;
         let base_url = merged.connection.base_url.clone().ok_or(SettingsError::NoBaseUrl)?;
         Settings::new(base_url, api_key.ok_or(SettingsError::NoApiKey)?, merged, self.env)
     }
@@ -142,7 +145,18 @@ impl<'a> Layers<'a> {
     /// The API key of the run.
     pub(crate) fn api_key(&self) -> Result<Secret, SettingsError> {
         let location = self.key_location().ok_or(SettingsError::NoApiKey)?;
-        location.read(self.env, Deadline::after(self.timeout()))
+        self.read_key(location, Deadline::after(self.timeout()))
+    }
+
+    /// Reads a key once, because its file may be a pipe.
+    fn read_key(&self, location: KeyLocation, deadline: Deadline) -> Result<Secret, SettingsError> {
+        let known =
+            self.keys.borrow().iter().find(|(known, _)| *known == location).map(|(_, key)| key.clone());
+        known.unwrap_or_else(|| {
+            let key = location.read(self.env, deadline);
+            self.keys.borrow_mut().push((location, key.clone()));
+            key
+        })
     }
 
     /// Where the API key of the run is.
@@ -152,9 +166,17 @@ impl<'a> Layers<'a> {
         KeyLocation::find(self.flags.connection.api_key_file.as_ref(), configured, self.env)
     }
 
-    /// The settings of the run for this service and key, even if variables are invalid.
-    pub(crate) fn complete(&self, base_url: BaseUrl, api_key: Secret) -> Result<Settings, SettingsError> {
-        Settings::new(base_url, api_key, self.of_run(), self.env)
+    /// The settings of the run, or of a lineage, for checks that go on although some are invalid or missing: with the API
+    /// key of the run or an empty one, and with the address of no service if none is set.
+    pub(crate) fn incomplete(
+        &self,
+        recorded: &Layer,
+        entry: Option<&LineageEntry>,
+    ) -> Result<Settings, SettingsError> {
+        let merged = self.merge(recorded, entry);
+        let base_url = merged.connection.base_url.clone().or_else(|| "https://localhost".parse().ok());
+        let api_key = self.api_key().unwrap_or_else(|_| Secret::new(String::new()));
+        Settings::new(base_url.ok_or(SettingsError::NoBaseUrl)?, api_key, merged, self.env)
     }
 
     /// The settings of the run, without those of a lineage.
@@ -197,6 +219,8 @@ fn read_variables(env: &Env) -> (Layer, Vec<SettingsError>) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::OpenOptionsExt as _;
+
     use super::*;
     use crate::settings::TIMEOUT;
 
@@ -279,6 +303,23 @@ mod tests {
             assert_eq!(base.is_same_service(&settings(changed)), is_same, "{changed:?}");
             assert_eq!(settings(changed).is_same_service(&base), is_same, "{changed:?}");
         }
+    }
+
+    #[test]
+    fn key_is_read_once() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("key");
+        let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).unwrap();
+        std::io::Write::write_all(&mut &file, b"secret").unwrap();
+        let env = env(&[
+            ("EDGECERT_BASE_URL", "https://a.example"),
+            ("EDGECERT_API_KEY_FILE", path.to_str().unwrap()),
+        ]);
+        let (flags, file) = (Layer::default(), Configuration::default());
+        let layers = Layers::new(&flags, &env, &file);
+        assert!(layers.api_key().is_ok());
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(layers.resolve(None).unwrap().api_key.expose(), "secret");
     }
 
     #[test]

@@ -1,26 +1,8 @@
 //! The accounts that only `[[lineage]]` entries name.
 
 use super::finding::{DoctorFinding, Subject};
-use crate::settings::{Configuration, Connection, Layers, LineageEntry, Settings, SettingsError};
+use crate::settings::{Configuration, Connection, Layers, LineageEntry};
 use crate::text;
-
-/// An account of one or more entries.
-pub(super) struct Account<'a> {
-    pub(super) name: &'a str,
-    pub(super) settings: Result<Settings, SettingsError>,
-}
-
-/// The accounts that entries name, each once.
-pub(super) fn find<'a>(configuration: &'a Configuration, layers: &Layers<'_>) -> Vec<Account<'a>> {
-    let mut accounts: Vec<Account<'a>> = Vec::new();
-    for entry in &configuration.lineages {
-        let Some(name) = entry.account.as_deref() else { continue };
-        if accounts.iter().all(|account| account.name != name) {
-            accounts.push(Account { name, settings: layers.resolve(Some(entry)) });
-        }
-    }
-    accounts
-}
 
 /// Whether there are entries, and each of them names service and key itself.
 pub(super) fn covers_all(configuration: &Configuration) -> bool {

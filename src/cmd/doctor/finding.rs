@@ -8,7 +8,7 @@ use crate::report::{Line, finding_line};
 use crate::text::display_as_serialized;
 
 /// The result of one check.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct DoctorFinding {
     pub(super) subject: Subject,
     pub(super) status: Status,

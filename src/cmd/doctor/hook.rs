@@ -9,25 +9,11 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::finding::{DoctorFinding, Subject};
 use super::host::{CRON_PATH, Host, entries, file_name, read_text};
-use crate::error::shell_word;
+use crate::error::{ErrorKind, shell_word};
 use crate::source::{AcmeClient, Source};
 use crate::text;
-
-/// What shows whether a client runs edgecert.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Hook {
-    /// This file of the client's configuration names edgecert.
-    Named(PathBuf),
-    /// A hook run is recorded; the client's configuration does not say more.
-    Ran,
-    /// The client's configuration does not name edgecert, or so that nothing is deployed.
-    Missing { detail: String, remedy: String },
-    /// Nothing shows it, because the client does not record its hooks, or its configuration was not found.
-    Unknown,
-    /// The client has no hooks whose runs are recorded; `sync` deploys its renewals.
-    NoHooks,
-}
 
 /// Remedy for clients that record no hooks.
 pub(super) const ATTACH: &str = "see \"Attach it to your ACME client\" in the README";
@@ -39,44 +25,56 @@ const NOT_DEPLOYING: [&str; 4] = ["check", "plan", "doctor", "status"];
 const DEHYDRATED: [&str; 2] = ["/usr/local/etc/dehydrated/config", "/etc/dehydrated/config"];
 const DEHYDRATED_DIRECTORY: &str = "/etc/dehydrated/conf.d";
 
-/// A place that names edgecert: the file, or a fault with its remedy.
-type Mention = Result<PathBuf, (String, String)>;
+/// A file that names edgecert, or what is wrong with the mention.
+type Mention = Result<PathBuf, DoctorFinding>;
 
-impl Hook {
-    /// Finds what shows whether the client of a lineage runs edgecert. `has_run` says whether a hook run is recorded.
-    pub(super) fn find(source: &Source, has_run: bool, host: &Host<'_>) -> Self {
-        let search = Search { source, host };
-        let found = match source.client {
-            AcmeClient::Certbot => search.certbot(),
-            AcmeClient::AcmeSh => search.acme_sh(),
-            AcmeClient::Dehydrated => search.dehydrated(),
-            // Files given one by one may be those of any client.
-            AcmeClient::Files => search.certbot().or_else(|| search.acme_sh()),
-            _ => None,
-        };
-        found.unwrap_or(match source.client {
-            _ if has_run => Self::Ran,
-            AcmeClient::Certbot | AcmeClient::AcmeSh | AcmeClient::Dehydrated | AcmeClient::Lego => {
-                Self::Unknown
-            }
-            _ => Self::NoHooks,
-        })
-    }
-
-    /// Whether the next renewal should be deployed.
-    pub(super) fn is_installed(&self) -> bool {
-        matches!(self, Self::Named(_) | Self::Ran)
-    }
-
-    /// The best of the places that name edgecert.
-    fn of(mentions: impl IntoIterator<Item = Mention>, config: &Path, remedy: String) -> Self {
-        let absent = (format!("{} does not name edgecert", text::path(config)), remedy);
-        match mentions.into_iter().reduce(|first, other| other.or(first)) {
-            Some(Ok(place)) => Self::Named(place),
-            Some(Err((detail, remedy))) => Self::Missing { detail, remedy },
-            None => Self::Missing { detail: absent.0, remedy: absent.1 },
+/// Reports what shows whether the client of a lineage runs edgecert. `has_run` says whether a hook run is recorded. Of a
+/// client without hooks, that is a note.
+pub(super) fn check(source: &Source, title: &str, has_run: bool, host: &Host<'_>) -> DoctorFinding {
+    let search = Search { source, host };
+    let found = match source.client {
+        AcmeClient::Certbot => search.certbot(),
+        AcmeClient::AcmeSh => search.acme_sh(),
+        AcmeClient::Dehydrated => search.dehydrated(),
+        // Files given one by one may be those of any client.
+        AcmeClient::Files => search.certbot().or_else(|| search.acme_sh()),
+        _ => None,
+    };
+    match (found, source.client) {
+        (Some(Ok(place)), _) => {
+            let ran = if has_run { "a hook run is recorded" } else { "no hook run is recorded yet" };
+            let detail = format!("{} names edgecert for {title}; {ran}", text::path(&place));
+            DoctorFinding::ok(Subject::Hook, detail)
+        }
+        (Some(Err(fault)), _) => fault,
+        (None, _) if has_run => {
+            DoctorFinding::ok(Subject::Hook, format!("a hook run is recorded for {title}"))
+        }
+        (
+            None,
+            client @ (AcmeClient::Certbot | AcmeClient::AcmeSh | AcmeClient::Dehydrated | AcmeClient::Lego),
+        ) => {
+            let detail = format!(
+                "cannot tell whether {client} calls edgecert for {title}: its configuration does not say, and no hook run is recorded"
+            );
+            DoctorFinding::warn(Subject::Hook, detail, ATTACH)
+        }
+        (None, _) => {
+            let detail = format!("no hook is known of {title}; `edgecert sync` deploys its renewals");
+            DoctorFinding::note(Subject::Hook, detail)
         }
     }
+}
+
+/// The best of the places that name edgecert.
+fn best(mentions: impl IntoIterator<Item = Mention>, config: &Path, remedy: String) -> Mention {
+    let absent = || fault(format!("{} does not name edgecert", text::path(config)), remedy);
+    mentions.into_iter().reduce(|first, other| other.or(first)).unwrap_or_else(|| Err(absent()))
+}
+
+/// A hook that does not deploy.
+pub(super) fn fault(detail: String, remedy: impl Into<String>) -> DoctorFinding {
+    DoctorFinding::fail(Subject::Hook, ErrorKind::Config, detail, remedy)
 }
 
 /// Searches the configuration of a lineage's client.
@@ -87,7 +85,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// `live/NAME` has its configuration in `renewal/NAME.conf`; `cli.ini` and `renewal-hooks` are for every lineage.
-    fn certbot(&self) -> Option<Hook> {
+    fn certbot(&self) -> Option<Mention> {
         let directory = self.source.files.cert.parent()?;
         let home = directory.parent()?.parent()?;
         let renewal = home.join("renewal").join(format!("{}.conf", file_name(directory)));
@@ -111,26 +109,24 @@ impl Search<'_> {
             for entry in entries.filter(|entry| !file_name(entry).ends_with('~')) {
                 let Some(script) = named_script(&entry, self.host) else { continue };
                 let name = shell_word(&text::path(&entry));
-                let mention = if self.host.is_executable(&entry) {
-                    Ok(entry.clone())
-                } else if entry.is_file() {
-                    Err((
-                        format!("{} is not executable", text::path(&entry)),
-                        format!("run `chmod +x {name}`"),
-                    ))
-                } else {
-                    Err((format!("{} leads nowhere", text::path(&entry)), format!("run `rm {name}`")))
+                let shown = text::path(&entry);
+                let mention = match () {
+                    () if self.host.is_executable(&entry) => Ok(entry.clone()),
+                    () if entry.is_file() => {
+                        Err(fault(format!("{shown} is not executable"), format!("run `chmod +x {name}`")))
+                    }
+                    () => Err(fault(format!("{shown} leads nowhere"), format!("run `rm {name}`"))),
                 };
                 let mv = format!("run `mv {name} {deploy}/`");
                 mentions.extend(if_deploying(mention, &entry, kind, &script, &mv));
             }
         }
         let turn_on = format!("remove `no-directory-hooks` from {}", text::path(&cli));
-        Some(Hook::of(mentions, &renewal, if is_off { turn_on } else { attach }))
+        Some(best(mentions, &renewal, if is_off { turn_on } else { attach }))
     }
 
     /// acme.sh has `DOMAIN.conf` beside the key: shell assignments, with commands in base64.
-    fn acme_sh(&self) -> Option<Hook> {
+    fn acme_sh(&self) -> Option<Mention> {
         let key = self.source.files.key.as_deref()?;
         let (directory, conf) = (key.parent()?, key.with_extension("conf"));
         let (home, conf_text) = (directory.parent()?, read_text(&conf)?);
@@ -153,11 +149,11 @@ impl Search<'_> {
         let deploys = value("Le_DeployHook").split(',').any(|hook| script(hook).is_some());
         let mentions = commands.iter().filter_map(|command| self.judge(&conf, command, path, &attach));
         let mentions = mentions.chain(deploys.then(|| Ok(conf.clone())));
-        Some(Hook::of(mentions, &conf, attach.clone()))
+        Some(best(mentions, &conf, attach.clone()))
     }
 
     /// dehydrated has one `HOOK` for everything; `None` if no file sets it, because its command line may.
-    fn dehydrated(&self) -> Option<Hook> {
+    fn dehydrated(&self) -> Option<Mention> {
         let directory = entries(&self.host.at(DEHYDRATED_DIRECTORY)).into_iter().rev();
         let mut files = directory.chain(DEHYDRATED.iter().map(|path| self.host.at(path)));
         let (file, hook) = files.find_map(|file| {
@@ -170,7 +166,7 @@ impl Search<'_> {
         let mention = self.judge(&file, &hook, self.host.callers_path(), &set);
         let extend =
             "call edgecert from the program that HOOK names, as hooks/dehydrated/edgecert-hook.sh does";
-        Some(Hook::of(mention, &file, extend.into()))
+        Some(best(mention, &file, extend.into()))
     }
 
     fn program(&self) -> String {
@@ -208,8 +204,10 @@ impl Search<'_> {
         }
         // One good call is enough.
         let fault = faults.into_iter().reduce(Option::and).flatten();
-        let describe = |fault| (format!("{} calls {fault}", text::path(place)), remedy.to_owned());
-        Some(fault.map_or_else(|| Ok(place.to_owned()), |fault| Err(describe(fault))))
+        Some(match fault {
+            Some(what) => Err(self::fault(format!("{} calls {what}", text::path(place)), remedy)),
+            None => Ok(place.to_owned()),
+        })
     }
 }
 
@@ -227,7 +225,7 @@ fn if_deploying(mention: Mention, place: &Path, kind: &str, command: &str, remed
                 "{} runs edgecert as a {kind} hook, which does not get the renewed lineage",
                 text::path(place)
             );
-            Some(Err((detail, remedy.to_owned())))
+            Some(Err(fault(detail, remedy)))
         }
         _ => None,
     }
@@ -289,6 +287,7 @@ mod tests {
 
     use super::*;
     use crate::bundle::Files;
+    use crate::check::Status;
     use crate::env::Env;
 
     /// A file below the root: its path, its text, and its mode.
@@ -323,11 +322,14 @@ mod tests {
         let cert = root.path().join(cert);
         let source =
             Source::new(client, Files { key: Some(cert.with_extension("key")), cert, issuers: None });
-        let hook = Hook::find(&source, has_run, &Host::new(root.path().to_owned(), &Env::default()));
-        let text = match hook {
-            Hook::Named(place) => format!("{} names edgecert", place.display()),
-            Hook::Missing { detail, remedy } => format!("{detail}; {remedy}"),
-            other => format!("{other:?}"),
+        let env = Env::default();
+        let host = Host::new(root.path().to_owned(), &env);
+        let DoctorFinding { status, detail, remedy, .. } = check(&source, "it", has_run, &host);
+        let text = match status {
+            Status::Ok => detail.split_once(" for it; ").map_or("Ran", |(names, _)| names).to_owned(),
+            Status::Fail => format!("{detail}; {}", remedy.unwrap()),
+            Status::Warn => "Unknown".into(),
+            Status::Skipped => "NoHooks".into(),
         };
         text.replace(root.path().to_str().unwrap(), "")
     }

@@ -1,235 +1,200 @@
-//! The lineages of this host: those that edgecert manages, whether their files can be deployed, and whether they are
-//! renewed; and those that ACME clients keep besides.
+//! The lineages of this host: those that edgecert manages, and a dry run of their deployments; and those that ACME clients
+//! keep besides.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use time::OffsetDateTime;
 
 use super::clients;
 use super::finding::{DoctorFinding, Subject};
-use super::hook::{ATTACH, Hook};
+use super::hook::{self, ATTACH};
 use super::host::Host;
+use super::service::Account;
 use crate::api::Site;
-use crate::bundle::{self, Bundle, Chain, LeafPeek};
-use crate::check::{self, CheckContext, PathRule, Status};
-use crate::deploy::LoadedAnchors;
-use crate::error::{ErrorKind, shell_word};
-use crate::file::{self, ReadError};
-use crate::inventory::{self, Inventory, Member};
+use crate::bundle::{self, LeafPeek};
+use crate::check::{self, Status};
+use crate::clock::Deadline;
+use crate::deploy::{Deployment, Journal};
+use crate::error::{CommandError, ErrorKind, shell_word};
+use crate::file;
+use crate::hint::Place;
+use crate::inventory;
+use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
-use crate::plan::Allow;
-use crate::settings::{Layers, TrustPolicy};
+use crate::outcome::Outcome;
+use crate::report::DeployReport;
+use crate::settings::{Guards, LineageEntry, Settings};
 use crate::source::{AcmeClient, Source};
-use crate::state::{Deployments, Given, LineageState, StateError};
+use crate::state::{Given, LineageState};
 use crate::text;
-use crate::trust::TrustStores;
 
 /// A lineage on this host.
 pub(super) struct HostLineage {
     pub(super) source: Source,
-    pub(super) policy: DeployPolicy,
-    /// `None`: its certificate cannot be read.
-    pub(super) leaf: Option<LeafNames>,
-    pub(super) hook: Hook,
-    /// Whether it was deployed before, or is configured.
-    is_managed: bool,
-    /// Whether a hook run is recorded.
-    has_hook_run: bool,
-}
-
-/// How `deploy` would treat a lineage.
-#[derive(Default)]
-pub(super) struct DeployPolicy {
-    /// Empty: every covered site.
-    pub(super) domains: Vec<Domain>,
-    pub(super) allow: Allow,
-    pub(super) allow_untrusted: bool,
-    pub(super) skip_unmatched: bool,
-    /// `None`: the path to a root is not checked.
-    trust_anchors: Option<TrustPolicy>,
-    /// See [`LineageEntry::account`](crate::settings::LineageEntry::account).
-    pub(super) account: Option<String>,
-    superseded: Option<Superseded>,
-}
-
-/// A lineage that is recorded as superseded on all its sites.
-struct Superseded {
-    /// Fingerprint of the superseded leaf. A renewal may supersede the other lineage in turn.
-    fingerprint: String,
-    /// Names the lineage that supersedes it.
-    detail: String,
-}
-
-/// The names of a leaf, and its issue date.
-pub(super) struct LeafNames {
+    /// Its directory, or its certificate if the files were given one by one.
+    pub(super) title: String,
+    /// The sites that it is for; empty: every covered site.
+    domains: Vec<Domain>,
+    guards: Guards,
+    settings: Arc<Settings>,
+    /// Index of the account that it is deployed to.
+    pub(super) account: usize,
+    /// `None`: it has no certificate that could be deployed.
+    leaf: Option<Leaf>,
     names: Names,
-    /// The names as text.
-    pub(super) list: Vec<String>,
-    pub(super) issued: OffsetDateTime,
-    expires: OffsetDateTime,
-}
-
-/// The lineages of the inventory.
-#[derive(Default)]
-pub(super) struct Managed {
-    pub(super) lineages: Vec<HostLineage>,
-    pub(super) deployments: Deployments,
-    pub(super) findings: Vec<DoctorFinding>,
-    pub(super) state_errors: Vec<StateError>,
-    /// Start of the last run of the lineage whose last run was the earliest; `None` if nothing was deployed.
-    pub(super) earliest_run: Option<OffsetDateTime>,
-}
-
-impl LeafNames {
-    pub(super) fn new(chain: &Chain) -> Self {
-        let leaf = &chain.leaf;
-        Self {
-            names: Names::of(leaf.dns_names()),
-            list: leaf.names(),
-            issued: leaf.not_before,
-            expires: leaf.not_after,
-        }
-    }
+    hook: DoctorFinding,
+    /// Whether it was deployed before, or is configured.
+    pub(super) is_managed: bool,
+    /// What supersedes it on all its sites.
+    superseded: Option<String>,
+    /// Why sites would not get its certificate.
+    pub(super) blocked: Vec<CommandError>,
 }
 
 impl HostLineage {
-    fn new(source: Source, policy: DeployPolicy, has_hook_run: bool, host: &Host<'_>) -> Self {
-        let hook = Hook::find(&source, has_hook_run, host);
-        Self { source, policy, leaf: None, hook, is_managed: true, has_hook_run }
+    /// A lineage that edgecert manages. `target` returns the settings of a deployment with these options, and the index of
+    /// its account; `None` if there are none.
+    pub(super) fn managed(
+        (source, entry): (Source, Option<&LineageEntry>),
+        state: Option<&LineageState>,
+        target: impl FnOnce(&Given) -> Option<(Arc<Settings>, usize)>,
+        host: &Host<'_>,
+    ) -> Option<Self> {
+        let recorded = state.and_then(|state| state.leaf.as_ref());
+        let peek = bundle::peek_leaf(&source.files, recorded.map(|leaf| leaf.fingerprint.as_str()));
+        let is_other = matches!(peek, Ok(LeafPeek::Other(_)));
+        let given = state.map(|state| state.given(!is_other).0).unwrap_or_default();
+        // A renewal may supersede the other lineage in turn.
+        let superseded = state.filter(|state| !is_other && state.is_superseded());
+        let leaf = match peek {
+            _ if superseded.is_some() => None,
+            Ok(LeafPeek::Known) => recorded.cloned(),
+            Ok(LeafPeek::Other(leaf)) => Some(leaf.to_leaf()),
+            Ok(LeafPeek::Unusable) | Err(_) => None,
+        };
+        let reason = |state: &LineageState| state.sites.iter().find_map(|site| site.detail.clone());
+        let has_hook_run = state.is_some_and(|state| state.has_hook_run);
+        Some(Self {
+            domains: inventory::domains(&given, entry),
+            guards: given.guards,
+            is_managed: true,
+            superseded: superseded.and_then(reason).map(|reason| text::sanitize(&reason)),
+            ..Self::new(source, leaf, target(&given)?, has_hook_run, host)
+        })
     }
 
-    /// Reads the lineage and runs the local checks.
-    fn check(&mut self, now: OffsetDateTime, stores: &TrustStores) -> Vec<DoctorFinding> {
-        let mut findings: Vec<DoctorFinding> = open_key(&self.source).into_iter().collect();
-        let anchors = self.policy.trust_anchors.as_ref();
-        let anchors = anchors.map(|anchors| LoadedAnchors::load(anchors, stores, file::default_deadline()));
-        let anchors = anchors.transpose().unwrap_or_else(|error| {
-            findings.push(DoctorFinding::from_error(Subject::Lineage, error));
-            None
-        });
-        let path = anchors.as_ref().and_then(Option::as_ref).map(LoadedAnchors::rule);
-        let loaded = self.load();
-        if let Some(finding) = self.superseded(loaded.as_ref().ok()) {
-            return vec![finding];
+    /// A lineage that edgecert does not manage.
+    fn new(
+        source: Source,
+        leaf: Option<Leaf>,
+        (settings, account): (Arc<Settings>, usize),
+        has_hook_run: bool,
+        host: &Host<'_>,
+    ) -> Self {
+        let directory = source.directory.as_ref().filter(|_| source.client != AcmeClient::Files);
+        let title = text::path(directory.unwrap_or(&source.files.cert));
+        Self {
+            domains: Vec::new(),
+            guards: Guards::default(),
+            settings,
+            account,
+            names: Names::of(leaf.iter().flat_map(|leaf| leaf.names.iter().map(String::as_str))),
+            leaf,
+            hook: hook::check(&source, &title, has_hook_run, host),
+            is_managed: false,
+            superseded: None,
+            blocked: Vec::new(),
+            source,
+            title,
         }
-        match loaded {
-            Ok(bundle) => findings.extend(self.check_bundle(&bundle, now, path)),
-            Err(error) => findings.push(unreadable_finding(error)),
+    }
+
+    /// Goes through the steps of a deployment and changes nothing. Without a listing, only the local checks are run.
+    pub(super) async fn check(&mut self, account: &Account, now: OffsetDateTime) -> Vec<DoctorFinding> {
+        if let Some(reason) = &self.superseded {
+            // Whatever else is wrong with it does not matter then.
+            let detail = format!("{} is superseded: {reason}", self.title);
+            let remedy = "delete it with its ACME client, then run `edgecert status --forget` on it";
+            return vec![DoctorFinding::warn(Subject::Lineage, detail, remedy)];
+        }
+        let mut report = DeployReport::new("doctor");
+        report.set_place(Place { lineage: Some(self.source.flags()), ..Place::default() });
+        let result = self.deploy(account, &mut report).await;
+        self.blocked = report.errors().iter().filter(|error| error.site().is_some()).cloned().collect();
+        let mut findings: Vec<DoctorFinding> = open_key(&self.source).into_iter().collect();
+        findings.extend(report.body.checks.into_iter().filter_map(check_finding));
+        if let Err(error) = result {
+            findings.push(failure(error.placed(&report.place)));
         }
         let Some(leaf) = &self.leaf else { return findings };
-        if findings.is_empty() {
-            let detail = format!("{}: {}", self.title(), text::list(&leaf.list));
-            findings.push(DoctorFinding::ok(Subject::Lineage, detail));
+        let names = text::list(&leaf.names);
+        let mut sites = report.body.sites.iter().map(|site| &site.outcome).peekable();
+        if sites.peek().is_some() && sites.all(|outcome| *outcome == Outcome::Skipped) {
+            let detail = format!("{} covers no site of the account, only {names}", self.title);
+            let warning = DoctorFinding::warn(Subject::Lineage, detail, "");
+            findings.push(DoctorFinding { remedy: None, ..warning });
+        } else if findings.is_empty() {
+            findings.push(DoctorFinding::ok(Subject::Lineage, format!("{}: {names}", self.title)));
         }
-        findings.push(self.hook_finding());
+        findings.push(self.hook.clone());
         findings.extend(self.not_renewed(leaf, now));
         findings
     }
 
-    /// Reports that the lineage is superseded. Whatever else is wrong with it does not matter then.
-    fn superseded(&self, bundle: Option<&Bundle>) -> Option<DoctorFinding> {
-        let Superseded { fingerprint, detail } = self.policy.superseded.as_ref()?;
-        let on_disk = bundle.and_then(|bundle| bundle.chain.as_ref().ok());
-        if on_disk.is_some_and(|chain| chain.leaf.fingerprint() != *fingerprint) {
-            return None;
-        }
-        let detail = format!("{} is superseded: {detail}", self.title());
-        let remedy = "delete it with its ACME client, then run `edgecert status --forget` on it";
-        Some(DoctorFinding::warn(Subject::Lineage, detail, remedy))
-    }
-
-    fn load(&self) -> Result<Bundle, ReadError> {
-        let mut files = self.source.files.clone();
-        // Certificate and key may be in one file.
-        files.key.get_or_insert_with(|| files.cert.clone());
-        bundle::load(&files, file::default_deadline())
-    }
-
-    fn check_bundle(
-        &mut self,
-        bundle: &Bundle,
-        now: OffsetDateTime,
-        path: Option<PathRule<'_>>,
-    ) -> Vec<DoctorFinding> {
-        self.leaf = bundle.chain.as_ref().ok().map(LeafNames::new);
-        let directory = self.source.acme_directory();
-        let context = CheckContext {
-            domains: &self.policy.domains,
-            at: now,
-            untrusted: if self.policy.allow_untrusted { Status::Warn } else { Status::Fail },
-            path,
-            directory: directory.as_deref(),
+    async fn deploy(&self, account: &Account, report: &mut DeployReport) -> Result<(), CommandError> {
+        let snapshot = account.snapshot.as_ref();
+        let deployment = Deployment {
+            source: &self.source,
+            settings: &self.settings,
+            domains: &self.domains,
+            guards: self.guards,
+            only_leaf: None,
+            upload_only: snapshot.is_none(),
+            force: false,
+            dry_run: true,
+            account: snapshot,
+            deadline: Deadline::after(self.settings.timeout),
+            progress: &(),
         };
-        check::run(bundle, &context).into_iter().filter_map(check_finding).collect()
-    }
-
-    /// The name of the lineage in messages: its directory, or its certificate if the files were given one by one.
-    pub(super) fn title(&self) -> String {
-        let directory = self.source.directory.as_ref().filter(|_| self.source.client != AcmeClient::Files);
-        text::path(directory.unwrap_or(&self.source.files.cert))
+        // Without the state, which says whether the chain was checked before: a deployment warns of it only once.
+        let mut journal = Journal::read_only(&self.source, None, report);
+        deployment.run(&mut journal, &account.clients, report).await
     }
 
     /// Whether its next renewal should be deployed.
     pub(super) fn is_deployed(&self) -> bool {
-        self.is_managed || self.hook.is_installed()
-    }
-
-    /// Reports what shows whether the client runs edgecert.
-    fn hook_finding(&self) -> DoctorFinding {
-        let (title, client) = (self.title(), self.source.client);
-        match &self.hook {
-            Hook::Named(place) => {
-                let ran =
-                    if self.has_hook_run { "a hook run is recorded" } else { "no hook run is recorded yet" };
-                let detail = format!("{} names edgecert for {title}; {ran}", text::path(place));
-                DoctorFinding::ok(Subject::Hook, detail)
-            }
-            Hook::Ran => DoctorFinding::ok(Subject::Hook, format!("a hook run is recorded for {title}")),
-            Hook::NoHooks => {
-                let detail = format!("no hook is known of {title}; `edgecert sync` deploys its renewals");
-                DoctorFinding::ok(Subject::Hook, detail)
-            }
-            Hook::Missing { detail, remedy } => hook_fault(detail.clone(), remedy),
-            Hook::Unknown => {
-                let detail = format!(
-                    "cannot tell whether {client} calls edgecert for {title}: its configuration does not say, and no hook run is recorded"
-                );
-                DoctorFinding::warn(Subject::Hook, detail, ATTACH)
-            }
-        }
+        self.is_managed || self.hook.status == Status::Ok
     }
 
     /// Reports a lineage of a client that covers these sites, but was never deployed or configured.
     pub(super) fn unmanaged_finding(&self, sites: &[&Site], is_covered_by_others: bool) -> DoctorFinding {
-        let title = self.title();
         let domains: Vec<String> = sites.iter().map(|site| site.domain.to_string()).collect();
-        let covers = format!("{title} covers {}", text::list(&domains));
+        let covers = format!("{} covers {}", self.title, text::list(&domains));
         match &self.hook {
-            Hook::Named(place) => {
-                let detail =
-                    format!("{covers}, and {} names edgecert, but it was never deployed", text::path(place));
+            DoctorFinding { status: Status::Ok, detail, .. } => {
+                let detail = format!("{covers}, but was never deployed; {detail}");
                 DoctorFinding::warn(Subject::Hook, detail, format!("run `edgecert {}`", self.source.flags()))
             }
-            _ if is_covered_by_others => {
-                let detail = format!("{covers}, as another lineage does, and no hook deploys it");
-                DoctorFinding::warn(
-                    Subject::Hook,
-                    detail,
-                    "ignore it, or delete the lineage that is not needed",
-                )
+            _ if is_covered_by_others => DoctorFinding::warn(
+                Subject::Hook,
+                format!("{covers}, as another lineage does, and no hook deploys it"),
+                "ignore it, or delete the lineage that is not needed",
+            ),
+            DoctorFinding { status: Status::Fail, detail, remedy, .. } => {
+                hook::fault(format!("{covers}, but {detail}"), remedy.clone().unwrap_or_default())
             }
-            Hook::Missing { detail, remedy } => hook_fault(format!("{covers}, but {detail}"), remedy),
-            Hook::Unknown | Hook::NoHooks | Hook::Ran => hook_fault(
+            _ => hook::fault(
                 format!("{covers}, but was never deployed and is not configured"),
-                &format!("{ATTACH}, or name the lineage in a [[lineage]] of the configuration"),
+                format!("{ATTACH}, or name the lineage in a [[lineage]] of the configuration"),
             ),
         }
     }
 
     /// Reports a certificate that should have been renewed. One that has expired is refused by the checks.
-    fn not_renewed(&self, leaf: &LeafNames, now: OffsetDateTime) -> Option<DoctorFinding> {
-        let (left, lifetime) = (leaf.expires - now, leaf.expires - leaf.issued);
+    fn not_renewed(&self, leaf: &Leaf, now: OffsetDateTime) -> Option<DoctorFinding> {
+        let (left, lifetime) = (leaf.not_after - now, leaf.not_after - leaf.not_before);
         if left.is_negative() || left >= lifetime / 4 {
             return None;
         }
@@ -241,7 +206,7 @@ impl HostLineage {
         };
         let detail = format!(
             "{} has {} of {} left, less than a quarter: nothing has renewed it",
-            self.title(),
+            self.title,
             text::humanize(left),
             text::humanize(lifetime)
         );
@@ -251,44 +216,12 @@ impl HostLineage {
 
     /// Whether its certificate covers a site.
     pub(super) fn covers(&self, site: &Domain) -> bool {
-        self.leaf.as_ref().is_some_and(|leaf| leaf.names.cover(site))
+        self.names.cover(site)
     }
 
     /// Whether it would be deployed to a site.
     pub(super) fn is_deployed_to(&self, site: &Domain) -> bool {
-        (self.policy.domains.is_empty() || self.policy.domains.contains(site)) && self.covers(site)
-    }
-}
-
-impl Managed {
-    /// Checks the lineages of the configuration and those deployed before.
-    pub(super) fn check(
-        inventory: Inventory<'_>,
-        layers: &Layers<'_>,
-        host: &Host<'_>,
-        now: OffsetDateTime,
-        stores: &TrustStores,
-    ) -> Self {
-        let (mut managed, mut state_errors) = (Self::default(), Vec::new());
-        let visitor = |member: Member<'_>| {
-            if let Some(state) = &member.state {
-                managed.deployments.add(&member.name, state);
-                managed.earliest_run = managed.earliest_run.into_iter().chain([state.begun_at]).min();
-            }
-            let policy = DeployPolicy::new(&member, layers);
-            let has_hook_run = member.state.as_ref().is_some_and(|state| state.has_hook_run);
-            match member.source {
-                Ok(source) => {
-                    let mut lineage = HostLineage::new(source, policy, has_hook_run, host);
-                    managed.findings.extend(lineage.check(now, stores));
-                    managed.lineages.push(lineage);
-                }
-                Err(error) => managed.findings.push(DoctorFinding::from_error(Subject::Lineage, error)),
-            }
-        };
-        inventory.visit(visitor, |error| state_errors.push(error));
-        managed.lineages.sort_by_key(HostLineage::title);
-        Self { state_errors, ..managed }
+        (self.domains.is_empty() || self.domains.contains(site)) && self.covers(site)
     }
 }
 
@@ -298,53 +231,18 @@ pub(super) fn find_unmanaged(
     host: &Host<'_>,
     managed: &[HostLineage],
     sites: &[Site],
+    settings: &Arc<Settings>,
 ) -> (Vec<HostLineage>, Vec<DoctorFinding>) {
-    let (found, denied) = clients::find(host);
+    let (mut found, denied) = clients::find(host);
     // Resolved once, as there may be thousands of either.
     let paths: HashSet<PathBuf> = managed.iter().map(|lineage| lineage.source.real_path()).collect();
-    let unmanaged =
-        found.into_iter().filter(|source| !paths.contains(&source.real_path())).filter_map(|source| {
-            let certificate = bundle::load_chain(&source.files).ok()?;
-            let leaf = Some(LeafNames::new(certificate.chain.as_ref().ok()?));
-            let lineage = HostLineage::new(source, DeployPolicy::default(), false, host);
-            Some(HostLineage { leaf, is_managed: false, ..lineage })
-        });
+    found.retain(|source| !paths.contains(&source.real_path()));
+    let lineages = found.into_iter().filter_map(|source| {
+        let Ok(LeafPeek::Other(leaf)) = bundle::peek_leaf(&source.files, None) else { return None };
+        Some(HostLineage::new(source, Some(leaf.to_leaf()), (Arc::clone(settings), 0), false, host))
+    });
     let covers_site = |lineage: &HostLineage| sites.iter().any(|site| lineage.covers(&site.domain));
-    (unmanaged.filter(covers_site).collect(), denied)
-}
-
-fn hook_fault(detail: String, remedy: &str) -> DoctorFinding {
-    DoctorFinding::fail(Subject::Hook, ErrorKind::Config, detail, remedy)
-}
-
-impl Superseded {
-    fn recorded(state: &LineageState) -> Option<Self> {
-        let detail = state.sites.iter().find_map(|site| site.detail.as_deref())?;
-        let fingerprint = state.leaf.as_ref()?.fingerprint.clone();
-        state.is_superseded().then(|| Self { fingerprint, detail: text::sanitize(detail) })
-    }
-}
-
-impl DeployPolicy {
-    fn new(member: &Member<'_>, layers: &Layers<'_>) -> Self {
-        let recorded = recorded_options(member);
-        let settings = layers.merge(&recorded.settings, member.entry);
-        Self {
-            domains: inventory::domains(&recorded, member.entry),
-            allow: Allow {
-                rebind: settings.rebind.unwrap_or(false),
-                shrink: recorded.guards.allow_shrink,
-                older: recorded.guards.allow_older,
-                lets: recorded.guards.replace_lets,
-                partial: recorded.guards.allow_partial,
-            },
-            allow_untrusted: settings.allow_untrusted.unwrap_or(false),
-            skip_unmatched: settings.skip_unmatched.unwrap_or(false),
-            trust_anchors: Some(TrustPolicy::new(settings.trust_anchors, layers.env)),
-            account: member.entry.and_then(|entry| entry.account.clone()),
-            superseded: member.state.as_ref().and_then(Superseded::recorded),
-        }
-    }
+    (lineages.filter(covers_site).collect(), denied)
 }
 
 /// Reports that no lineage of this host covers a site of the account.
@@ -368,16 +266,6 @@ pub(super) fn none(sites: &[Site], host: &Host<'_>) -> DoctorFinding {
 pub(super) fn unmatched(pattern: &str) -> DoctorFinding {
     let detail = format!("the path {} in the configuration matches no lineage", text::sanitize(pattern));
     DoctorFinding::warn(Subject::Lineage, detail, "correct `path` in its [[lineage]]")
-}
-
-/// The options that the state of a lineage holds for its certificate on disk.
-fn recorded_options(member: &Member<'_>) -> Given {
-    let (Some(state), Ok(source)) = (&member.state, &member.source) else {
-        return Given::default();
-    };
-    let known = state.leaf.as_ref().map(|leaf| leaf.fingerprint.as_str());
-    let is_recorded = matches!(bundle::peek_leaf(&source.files, known), Ok(LeafPeek::Known));
-    state.given(is_recorded).0
 }
 
 /// Converts the finding of a local check, unless nothing is wrong.
@@ -405,8 +293,8 @@ fn open_key(source: &Source) -> Option<DoctorFinding> {
     Some(DoctorFinding::fail(Subject::Lineage, ErrorKind::Config, detail, remedy))
 }
 
-fn unreadable_finding(error: ReadError) -> DoctorFinding {
-    let is_missing = error.is_missing();
+fn failure(error: CommandError) -> DoctorFinding {
+    let is_missing = error.kind() == ErrorKind::NoInput && error.is_misuse();
     let finding = DoctorFinding::from_error(Subject::Lineage, error);
     let remedy =
         "if the lineage was deleted, remove it from the configuration, or run `edgecert status --forget`";

@@ -1,22 +1,30 @@
-//! Lists the account once, and checks connection, TLS, API key and clock from the responses.
+//! Lists an account once, and checks connection, TLS, API key and clock from the responses.
+
+use std::sync::Arc;
 
 use time::Duration;
 
 use super::finding::{DoctorFinding, Subject};
 use crate::api::{AttemptError, Client, ClientConfig, Listing, RequestError};
 use crate::clock::Deadline;
+use crate::deploy::{AccountSnapshot, ClientCache};
 use crate::error::{CommandError, Diagnostic as _, ErrorKind};
+use crate::plan::IndexedListing;
 use crate::runtime::Runtime;
 use crate::secret::Redactor;
 use crate::settings::Settings;
+use crate::state::ServiceDeployments;
 use crate::text::{count, humanize};
 use crate::trust::TrustStores;
 
-/// The responses of the service.
-pub(super) struct ServiceProbe {
-    pub(super) account: Result<Listing, RequestError>,
-    /// How far this host's clock is ahead; `None`: no response had a date.
-    clock_skew: Option<Duration>,
+/// An account that lineages are deployed to.
+pub(super) struct Account {
+    /// Tells it from the account of the run, which has none.
+    pub(super) name: Option<String>,
+    pub(super) settings: Arc<Settings>,
+    pub(super) clients: ClientCache,
+    /// `None`: it could not be listed.
+    pub(super) snapshot: Option<AccountSnapshot>,
 }
 
 /// Limit for each request; low, because a person is waiting for the report.
@@ -25,44 +33,77 @@ const MAX_ATTEMPTS: u32 = 2;
 /// A greater difference makes new certificates look not yet valid.
 const MAX_CLOCK_SKEW: Duration = Duration::MINUTE;
 
-impl ServiceProbe {
-    /// Lists records and sites.
-    pub(super) fn run(settings: &Settings, stores: &TrustStores) -> Result<Self, CommandError> {
-        let mut redactor = Redactor::default();
-        redactor.hide(settings.api_key.expose());
-        let deadline = Deadline::after(settings.timeout);
-        let config = ClientConfig::new(settings, stores, deadline)?;
-        let client = Client::new(config, redactor, deadline)?.with_max_attempts(MAX_ATTEMPTS);
-        let account = Runtime::new()?.block_on(client.listing());
-        Ok(Self { account, clock_skew: client.skew() })
+impl Account {
+    /// An account that was not listed.
+    pub(super) fn new(name: Option<String>, settings: Arc<Settings>, stores: &Arc<TrustStores>) -> Self {
+        Self { name, settings, clients: ClientCache::for_many(Arc::clone(stores)), snapshot: None }
     }
 
-    /// Checks everything but the contents of the account.
-    pub(super) fn findings(&self, has_api_key: bool) -> Vec<DoctorFinding> {
-        let mut findings = match &self.account {
-            Ok(account) => {
-                let gaps = account.gaps().map(|gap| DoctorFinding::from_error(Subject::Service, gap));
-                let mut findings: Vec<DoctorFinding> = gaps.collect();
-                if findings.is_empty() {
-                    findings.push(DoctorFinding::ok(Subject::Service, summary(account)));
-                }
-                findings.push(DoctorFinding::ok(Subject::ApiKey, "accepted by the service"));
-                findings
+    /// Lists the account. Without an API key, an empty one is sent.
+    pub(super) fn list(&mut self, stores: &TrustStores) -> Vec<DoctorFinding> {
+        let (result, skew) = match list(&self.settings, stores) {
+            Ok(listed) => listed,
+            Err(error) => return self.named(vec![DoctorFinding::from_error(Subject::Tls, error)]),
+        };
+        let mut findings = Vec::new();
+        if let Some(proxy) = &self.settings.proxy {
+            let origin = proxy.variable.unwrap_or("the setting proxy");
+            let detail = format!("requests go through the proxy {}, from {origin}", proxy.text());
+            findings.push(DoctorFinding::ok(Subject::Service, detail));
+        }
+        match result {
+            Ok(listing) => {
+                findings.extend(listed(&listing));
+                let (listing, deployments) = (IndexedListing::new(listing), ServiceDeployments::default());
+                self.snapshot = Some(AccountSnapshot { listing, deployments });
             }
             // Without a key nothing more can be checked.
-            Err(RequestError { error: AttemptError::Unauthorized { .. }, .. }) if !has_api_key => {
-                vec![DoctorFinding::ok(Subject::Service, "reachable; requires an API key")]
+            Err(RequestError { error: AttemptError::Unauthorized { .. }, .. })
+                if self.settings.api_key.expose().is_empty() =>
+            {
+                findings.push(DoctorFinding::ok(Subject::Service, "reachable; requires an API key"));
             }
-            Err(error) => vec![request_failed(&error.error)],
-        };
-        findings.extend(self.clock_skew.map(check_clock));
+            Err(error) => findings.push(request_failed(&error.error)),
+        }
+        findings.extend(skew.map(check_clock));
+        self.named(findings)
+    }
+
+    /// Puts its name before findings about it.
+    pub(super) fn named(&self, mut findings: Vec<DoctorFinding>) -> Vec<DoctorFinding> {
+        if let Some(name) = &self.name {
+            for DoctorFinding { detail, .. } in &mut findings {
+                *detail = format!("{name}: {detail}");
+            }
+        }
         findings
     }
 }
 
-fn summary(account: &Listing) -> String {
-    let (sites, records) = (account.sites.len(), account.records.len());
-    format!("reachable; {} and {}", count(sites, "site"), count(records, "certificate"))
+/// The account, and how far this host's clock is ahead; `None`: no response had a date.
+fn list(
+    settings: &Settings,
+    stores: &TrustStores,
+) -> Result<(Result<Listing, RequestError>, Option<Duration>), CommandError> {
+    let mut redactor = Redactor::default();
+    redactor.hide(settings.api_key.expose());
+    let deadline = Deadline::after(settings.timeout);
+    let config = ClientConfig::new(settings, stores, deadline)?;
+    let client = Client::new(config, redactor, deadline)?.with_max_attempts(MAX_ATTEMPTS);
+    let listing = Runtime::new()?.block_on(client.listing());
+    Ok((listing, client.skew()))
+}
+
+fn listed(listing: &Listing) -> Vec<DoctorFinding> {
+    let mut findings: Vec<DoctorFinding> =
+        listing.gaps().map(|gap| DoctorFinding::from_error(Subject::Service, gap)).collect();
+    if findings.is_empty() {
+        let [sites, records] =
+            [count(listing.sites.len(), "site"), count(listing.records.len(), "certificate")];
+        findings.push(DoctorFinding::ok(Subject::Service, format!("reachable; {sites} and {records}")));
+    }
+    findings.push(DoctorFinding::ok(Subject::ApiKey, "accepted by the service"));
+    findings
 }
 
 fn request_failed(error: &AttemptError) -> DoctorFinding {

@@ -5,58 +5,87 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use super::accounts;
 use super::finding::{DoctorFinding, Subject};
+use super::host::Host;
 use crate::context::Context;
 use crate::error::{ErrorKind, shell_word, write_hint};
 use crate::file;
-use crate::secret::Secret;
-use crate::settings::{BaseUrl, Program, SettingsError, default_paths};
+use crate::settings::{Configuration, Layer, Layers, Program, SettingsError, default_paths};
 use crate::text;
 
 /// Permissions that a state directory must not give: write for the group, anything for others.
 const FORBIDDEN_MODE: u32 = 0o027;
 
-/// Names the configuration file, or the places without one. Its faults are separate findings.
-pub(super) fn configuration_file(context: &Context) -> Option<DoctorFinding> {
-    let detail = match context.configuration_path() {
-        Some(_) if context.configuration().is_err() => return None,
-        Some(file) => text::path(file),
-        None => {
-            let places: Vec<String> = default_paths(&context.env).map(|path| text::path(&path)).collect();
-            format!("no configuration file: looked for {}", text::list(&places))
-        }
-    };
-    Some(DoctorFinding::ok(Subject::Settings, detail))
-}
-
-/// Reports what is wrong with the configuration file and the variables, with the base URL, and with the API key. A
-/// setting is not missing if the file that may hold it is invalid.
-pub(super) fn check_settings(
-    configuration: Result<(), SettingsError>,
-    unusable: impl Iterator<Item = SettingsError>,
-    service: Option<(Result<BaseUrl, SettingsError>, Result<Secret, SettingsError>)>,
+/// Checks the settings of the run, and whether runs can be recorded.
+pub(super) fn check(
+    context: &Context,
+    configuration: &Configuration,
+    layers: &Layers<'_>,
 ) -> Vec<DoctorFinding> {
-    let is_file_invalid = configuration.is_err();
-    let errors = configuration.err().into_iter().chain(unusable);
-    let mut findings: Vec<DoctorFinding> =
-        errors.map(|error| DoctorFinding::from_error(Subject::Settings, error)).collect();
-    let Some((base_url, api_key)) = service else { return findings };
-    match base_url {
-        Err(SettingsError::NoBaseUrl) if is_file_invalid => {}
-        Err(error) => findings.push(DoctorFinding::from_error(Subject::BaseUrl, error)),
-        Ok(url) => findings.push(DoctorFinding::ok(Subject::BaseUrl, url.to_string())),
+    let mut findings = Vec::new();
+    match (context.configuration_path(), context.configuration()) {
+        (_, Err(error)) => findings.push(DoctorFinding::from_error(Subject::Settings, error)),
+        (Some(file), Ok(_)) => findings.push(DoctorFinding::ok(Subject::Settings, text::path(file))),
+        (None, Ok(_)) => {
+            let places: Vec<String> = default_paths(&context.env).map(|path| text::path(&path)).collect();
+            let detail = format!("no configuration file: looked for {}", text::list(&places));
+            findings.push(DoctorFinding::ok(Subject::Settings, detail));
+        }
     }
-    match api_key {
-        Err(SettingsError::NoApiKey) if is_file_invalid => {}
-        Err(error) => findings.push(DoctorFinding::from_error(Subject::ApiKey, error)),
+    let unusable = layers.unusable.iter().filter(|error| !error.is_about_base_url());
+    findings.extend(unusable.map(|error| DoctorFinding::from_error(Subject::Settings, error)));
+    let base_url = layers.base_url();
+    if let (Ok(_), Err(error)) = (&base_url, layers.incomplete(&Layer::default(), None)) {
+        findings.push(DoctorFinding::from_error(Subject::Settings, error));
+    }
+    // With accounts of their own, the entries need no other. An invalid file may hold it.
+    let is_expected =
+        context.configuration().is_ok() && !(is_unset(layers) && accounts::covers_all(configuration));
+    match base_url {
+        Ok(url) => findings.push(DoctorFinding::ok(Subject::BaseUrl, url.to_string())),
+        Err(SettingsError::NoBaseUrl) if !is_expected => {}
+        Err(error) => findings.push(DoctorFinding::from_error(Subject::BaseUrl, error)),
+    }
+    match layers.api_key() {
         // Only the service can tell whether it is valid.
         Ok(_) => {}
+        Err(SettingsError::NoApiKey) if !is_expected => {}
+        Err(error) => findings.push(DoctorFinding::from_error(Subject::ApiKey, error)),
     }
+    findings.extend(accounts::overridden(configuration, layers));
+    findings.extend(accounts::keys_of_other_services(configuration));
+    findings.extend(context.on_failure().and_then(check_on_failure));
+    if let (Some(_), Some(file)) = (context.heartbeat_url(), context.configuration_path()) {
+        findings.extend(check_heartbeat_url(file));
+    }
+    findings.extend(check_state(layers.state_dir().as_deref()));
     findings
 }
 
+/// What to do on a host where nothing is set up.
+pub(super) fn first_step(
+    context: &Context,
+    configuration: &Configuration,
+    layers: &Layers<'_>,
+    host: &Host<'_>,
+) -> Option<String> {
+    let is_fresh = context.configuration().is_ok() && is_unset(layers);
+    let file = if host.uid == 0 { "/etc/edgecert/config.toml" } else { "~/.config/edgecert/config.toml" };
+    (is_fresh && !accounts::covers_all(configuration))
+        .then(|| format!("write {file} with base_url and api_key_file"))
+}
+
+/// Whether nothing names a service or an API key.
+fn is_unset(layers: &Layers<'_>) -> bool {
+    matches!(
+        (layers.base_url(), layers.api_key()),
+        (Err(SettingsError::NoBaseUrl), Err(SettingsError::NoApiKey))
+    )
+}
+
 /// Reports an `on_failure` program that would not be run.
-pub(super) fn check_on_failure(program: &Program) -> Option<DoctorFinding> {
+fn check_on_failure(program: &Program) -> Option<DoctorFinding> {
     let distrust = program.trust().err()?;
     let name = text::path(&program.name);
     let finding = DoctorFinding::from_error(Subject::Settings, distrust);
@@ -65,7 +94,7 @@ pub(super) fn check_on_failure(program: &Program) -> Option<DoctorFinding> {
 }
 
 /// Reports a configuration file that contains a `heartbeat_url`, a secret, and that others can read.
-pub(super) fn check_heartbeat_url(file: &Path) -> Option<DoctorFinding> {
+fn check_heartbeat_url(file: &Path) -> Option<DoctorFinding> {
     if !file::is_open_to_others(file) {
         return None;
     }
@@ -76,7 +105,7 @@ pub(super) fn check_heartbeat_url(file: &Path) -> Option<DoctorFinding> {
 }
 
 /// Checks whether the state directory is writable, and private.
-pub(super) fn check_state(directory: Option<&Path>) -> Vec<DoctorFinding> {
+fn check_state(directory: Option<&Path>) -> Vec<DoctorFinding> {
     let fail = |detail: String, remedy: String| {
         DoctorFinding::fail(Subject::State, ErrorKind::Config, detail, remedy)
     };

@@ -12,18 +12,41 @@ const MAX_NAMES: usize = 3;
 
 /// Warns about sites that no host can be renewing, of each kind in one finding, and notes the others.
 pub(super) fn findings(sites: &[&Site], deployments: &ServiceDeployments) -> Vec<DoctorFinding> {
-    let (left, others): (Vec<&Site>, Vec<&Site>) =
-        sites.iter().partition(|site| left_expiry(site, deployments).is_some());
-    let is_bare =
-        |site: &&Site| site.cert_id.is_none() && site.unreadable_cert_id.is_none() && site.serves_https();
-    let (bare, others): (Vec<&Site>, Vec<&Site>) = others.into_iter().partition(is_bare);
-    let left = left.first().map(|_| left_behind(&left, deployments));
-    let bare = bare.first().map(|_| without_certificate(&bare));
-    let others = others.first().map(|_| {
-        let detail = format!("{} not covered by this host: {}", are(&others), names(&others));
-        DoctorFinding::note(Subject::Site, detail)
-    });
-    left.into_iter().chain(bare).chain(others).collect()
+    let (mut left, mut bare, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut first_expiry, mut findings) = (None, Vec::new());
+    for site in sites {
+        let is_bound = site.cert_id.is_some() || site.unreadable_cert_id.is_some();
+        let expiry = left_expiry(site, deployments);
+        first_expiry = first_expiry.into_iter().chain(expiry).min();
+        let of_kind = match expiry {
+            Some(_) => &mut left,
+            None if !is_bound && site.serves_https() => &mut bare,
+            None => &mut others,
+        };
+        of_kind.push(site.domain.to_string());
+    }
+    if let Some(at) = first_expiry {
+        let detail = format!(
+            "no lineage of this host covers {} any more; the certificates deployed earlier stay in place, the first until {}",
+            names(&left),
+            rfc3339(at)
+        );
+        let remedy = "add the names to a certificate that edgecert deploys, or let another host renew them";
+        findings.push(DoctorFinding::warn(Subject::Site, detail, remedy));
+    }
+    if !bare.is_empty() {
+        let (verb, them) = if bare.len() == 1 { ("has", "it") } else { ("have", "them") };
+        let names = names(&bare);
+        let detail = format!("{names} {verb} no certificate, and no lineage of this host covers {them}");
+        let remedy = "add the names to a certificate that edgecert deploys, or let the service issue one";
+        findings.push(DoctorFinding::warn(Subject::Site, detail, remedy));
+    }
+    if !others.is_empty() {
+        let (count, verb) = (text::count(others.len(), "site"), if others.len() == 1 { "is" } else { "are" });
+        let detail = format!("{count} {verb} not covered by this host: {}", names(&others));
+        findings.push(DoctorFinding::note(Subject::Site, detail));
+    }
+    findings
 }
 
 /// Expiry of the certificate that this host deployed to a site earlier.
@@ -34,34 +57,11 @@ fn left_expiry(site: &Site, deployments: &ServiceDeployments) -> Option<OffsetDa
     covering.map(|leaf| leaf.not_after).max()
 }
 
-fn left_behind(sites: &[&Site], deployments: &ServiceDeployments) -> DoctorFinding {
-    let first = sites.iter().filter_map(|site| left_expiry(site, deployments)).min();
-    let expiry = first.map(|at| format!(", the first until {}", rfc3339(at))).unwrap_or_default();
-    let detail = format!(
-        "no lineage of this host covers {} any more; the certificates deployed earlier stay in place{expiry}",
-        names(sites)
-    );
-    let remedy = "add the names to a certificate that edgecert deploys, or let another host renew them";
-    DoctorFinding::warn(Subject::Site, detail, remedy)
-}
-
-fn without_certificate(sites: &[&Site]) -> DoctorFinding {
-    let (verb, them) = if sites.len() == 1 { ("has", "it") } else { ("have", "them") };
-    let detail = format!("{} {verb} no certificate, and no lineage of this host covers {them}", names(sites));
-    let remedy = "add the names to a certificate that edgecert deploys, or let the service issue one";
-    DoctorFinding::warn(Subject::Site, detail, remedy)
-}
-
-fn are(sites: &[&Site]) -> String {
-    let verb = if sites.len() == 1 { "is" } else { "are" };
-    format!("{} {verb}", text::count(sites.len(), "site"))
-}
-
-fn names(sites: &[&Site]) -> String {
-    let names: Vec<String> = sites.iter().map(|site| site.domain.to_string()).collect();
-    if names.len() <= MAX_NAMES {
-        return text::list(&names);
+fn names(domains: &[String]) -> String {
+    match domains.get(..MAX_NAMES - 1) {
+        Some(shown) if domains.len() > MAX_NAMES => {
+            format!("{} and {} more", shown.join(", "), domains.len() - shown.len())
+        }
+        _ => text::list(domains),
     }
-    let shown: Vec<&str> = names.iter().take(MAX_NAMES - 1).map(String::as_str).collect();
-    format!("{} and {} more", shown.join(", "), names.len() - shown.len())
 }

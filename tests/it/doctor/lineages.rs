@@ -55,7 +55,7 @@ fn lineage_without_site_is_a_fault() {
     let entries = certbot.entries(&["a.example", "x.example"], "");
     let output = doctor(&service, &entries).exits_with(69);
     assert_only_fault(&output, "fail lineage: ", "create the site");
-    assert!(output.stdout.contains("covers no site of the account, only x.example and y.example"));
+    assert!(output.stdout.contains("is covered by the certificate for x.example and y.example"));
 
     let output = doctor(&service, &entries).env("EDGECERT_SKIP_UNMATCHED", "true").succeeds();
     assert_eq!(
@@ -66,11 +66,7 @@ fn lineage_without_site_is_a_fault() {
     let named =
         certbot.entries(&["x.example"], "domains = [\"x.example\"]\n") + &certbot.entries(&["a.example"], "");
     let output = doctor(&service, &named).exits_with(69);
-    assert!(
-        output.stdout.contains("is for x.example, which is not a site of the account"),
-        "{}",
-        output.stdout
-    );
+    assert!(output.stdout.contains("the account has no site x.example"), "{}", output.stdout);
 }
 
 #[test]
@@ -213,10 +209,14 @@ fn blocked_deployment_is_reported() {
     let output = on_good_host(&service, &certbot).exits_with(65);
     assert_only_fault(&output, "fail record: ", "--replace-lets");
     assert!(
-        output.stdout.contains("cannot be deployed to a.example: the service itself issues and renews"),
+        output.stdout.contains("a.example is guarded: the service itself issues and renews"),
         "{}",
         output.stdout
     );
+    let plan = edgecert().against(&service).args(["plan", "--json", "--lineage"]);
+    let plan = plan.args([certbot.live("a.example")]).exits_with(65).json();
+    let line = format!("record fail: {}", plan["error"].as_str().unwrap());
+    assert!(findings(&output).contains(&line), "{line}: {}", output.stdout);
 }
 
 #[test]
