@@ -15,16 +15,6 @@ use crate::text;
 /// How long to wait for another run on the lineage.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A lineage with a valid state file.
-struct Recorded {
-    name: String,
-    /// Paths that may be given instead of its name.
-    paths: Vec<PathBuf>,
-    /// The account that it is for, if that differs from the configured one.
-    target: Option<String>,
-    is_configured: bool,
-}
-
 /// Forgets the lineage with this name, directory or certificate.
 pub(super) fn run(
     wanted: &Path,
@@ -33,12 +23,19 @@ pub(super) fn run(
     report: &mut Report,
 ) -> Result<(), CommandError> {
     let Some(store) = store else { return Err(unknown(wanted, &[])) };
+    let mut members = Vec::new();
+    let warn = |error: StateError| {
+        // It may be the one to forget.
+        if !matches!(error, StateError::Damaged(_)) {
+            report.warnings.push(error.to_string());
+        }
+    };
     // This may quarantine a file, which can then be forgotten, too.
-    let recorded = recorded(store, configuration, report)?;
+    Inventory::gather(Some(store), configuration)?.visit(|member| members.push(member), warn);
     let (mut names, damaged) = store.list()?;
     names.extend(damaged.into_iter().map(|file| file.lineage));
     names.sort();
-    let name = find(wanted, &names, &recorded)?;
+    let name = find(wanted, &names, &members)?;
     let refused = |error: WriteError| error.diagnose().with_consequence("nothing was forgotten");
     let locked = store.lock(name, Deadline::after(LOCK_TIMEOUT));
     let lock = match Runtime::without_network()?.block_on(locked) {
@@ -48,7 +45,7 @@ pub(super) fn run(
     };
     store.forget(name).map_err(refused)?;
     drop(lock);
-    if recorded.iter().any(|recorded| recorded.name == *name && recorded.is_configured) {
+    if members.iter().any(|member| member.name == *name && member.entry.is_some()) {
         let again =
             format!("a [[lineage]] in the configuration names {name}; the next sync deploys it again");
         report.warnings.push(again);
@@ -58,33 +55,11 @@ pub(super) fn run(
     Ok(())
 }
 
-fn recorded(
-    store: &Store,
-    configuration: &Configuration,
-    report: &mut Report,
-) -> Result<Vec<Recorded>, CommandError> {
-    let mut recorded = Vec::new();
-    let visit = |member: Member<'_>| {
-        let Some(state) = member.state else { return };
-        let target = member.source.ok().and_then(|source| source.target);
-        let paths = [Some(state.source.cert), state.source.directory].into_iter().flatten().collect();
-        recorded.push(Recorded { name: member.name, paths, target, is_configured: member.entry.is_some() });
-    };
-    let mut warn = |error: StateError| {
-        // It may be the one to forget.
-        if !matches!(error, StateError::Damaged(_)) {
-            report.warnings.push(error.to_string());
-        }
-    };
-    Inventory::gather(Some(store), configuration)?.visit(visit, &mut warn);
-    Ok(recorded)
-}
-
 /// Finds the name of the lineage.
 fn find<'a>(
     wanted: &Path,
     names: &'a [String],
-    recorded: &'a [Recorded],
+    members: &'a [Member<'_>],
 ) -> Result<&'a String, CommandError> {
     if let Some(name) = names.iter().find(|name| wanted.to_str() == Some(name)) {
         return Ok(name);
@@ -93,14 +68,20 @@ fn find<'a>(
         [std::path::absolute(wanted), wanted.canonicalize()].into_iter().flatten().collect();
     let is_wanted =
         |path: &PathBuf| forms.contains(path) || path.canonicalize().is_ok_and(|path| forms.contains(&path));
-    let found = recorded.iter().filter(|recorded| recorded.paths.iter().any(is_wanted));
+    let found = members.iter().filter(|member| {
+        let source = member.state.as_ref().map(|state| &state.source);
+        source
+            .is_some_and(|source| is_wanted(&source.cert) || source.directory.as_ref().is_some_and(is_wanted))
+    });
     match found.collect::<Vec<_>>().as_slice() {
         [] => Err(unknown(wanted, names)),
-        [recorded] => Ok(&recorded.name),
+        [member] => Ok(&member.name),
         several => {
-            let name = |recorded: &&Recorded| match &recorded.target {
-                Some(target) => format!("{} (for {target})", recorded.name),
-                None => recorded.name.clone(),
+            // The accounts that the lineage is for, if they differ from the configured one.
+            let target = |member: &Member<'_>| member.source.as_ref().ok()?.target.clone();
+            let name = |member: &&Member<'_>| match target(member) {
+                Some(target) => format!("{} (for {target})", member.name),
+                None => member.name.clone(),
             };
             let names: Vec<String> = several.iter().map(name).collect();
             let (wanted, names) = (text::path(wanted), text::list(&names));
