@@ -7,16 +7,16 @@ use time::Duration;
 use super::fixture::{NOW, deployed, edge, last_sync, seen, until};
 use super::fleet::{DiskStatus, Fleet, LeafAge, LineageStatus, SiteStatus};
 use super::plugin::CheckVerdict;
-use super::thresholds::Thresholds;
 use super::{metrics, table};
 use crate::cert::KeyType;
+use crate::cli::MonitoringArgs;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::report::Style;
 use crate::sightings::{EdgeMemory, NewSightings, Sighting};
 use crate::state::{DamagedFile, LastSync, RunResult, StateError, SyncRecordFault};
 
-const FLEETS: u64 = 5_000;
+const FLEETS: u64 = 10_000;
 
 fn chosen<T: Clone>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.usize(..from.len())].clone()
@@ -142,7 +142,7 @@ fn shown(line: &str) -> char {
 fn views_of_a_fleet_agree() {
     for seed in 0..FLEETS {
         let fleet = fleet(&mut Rng::with_seed(seed));
-        let verdict = CheckVerdict::new(&fleet, &Thresholds::default(), NOW);
+        let verdict = CheckVerdict::new(&fleet, &MonitoringArgs::default(), NOW);
         let (check, lineages) = (verdict.to_json(), json!(fleet.lineages));
         let text = table::text(&fleet, seed % 2 == 0, NOW, Style::PLAIN);
         let context = || format!("seed {seed}: {text}{lineages:#}{check:#}");

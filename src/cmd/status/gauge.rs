@@ -7,7 +7,7 @@ use time::{Duration, OffsetDateTime};
 
 use super::fleet::{Fleet, LineageStatus, SiteStatus, Subject};
 use super::problem::Level;
-use super::thresholds::Thresholds;
+use crate::cli::MonitoringArgs;
 
 /// A measured duration with its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +36,11 @@ pub(super) struct Limits {
 }
 
 /// Measures the lag of each lineage, the time left of the leaf of each site, and the time since the last `sync`.
-pub(super) fn gauges<'a>(fleet: &'a Fleet, thresholds: &Thresholds, now: OffsetDateTime) -> Vec<Gauge<'a>> {
+pub(super) fn gauges<'a>(
+    fleet: &'a Fleet,
+    thresholds: &MonitoringArgs,
+    now: OffsetDateTime,
+) -> Vec<Gauge<'a>> {
     let mut gauges = Vec::new();
     for lineage in fleet.lineages.iter().filter(|lineage| !lineage.is_superseded()) {
         gauges.extend(Gauge::lag(lineage, thresholds, now));
@@ -51,7 +55,7 @@ impl<'a> Gauge<'a> {
     /// How long a lineage has been pending, zero if it is not; `None` if the clock was or is wrong.
     pub(super) fn lag(
         lineage: &'a LineageStatus,
-        thresholds: &Thresholds,
+        thresholds: &MonitoringArgs,
         now: OffsetDateTime,
     ) -> Option<Self> {
         let subject = Subject::Lineage(&lineage.name);
@@ -60,7 +64,7 @@ impl<'a> Gauge<'a> {
     }
 
     /// How long something may have been pending of which nothing else is known.
-    pub(super) fn unknown_lag(value: Duration, thresholds: &Thresholds) -> Self {
+    pub(super) fn unknown_lag(value: Duration, thresholds: &MonitoringArgs) -> Self {
         Self { quantity: Quantity::Lag, subject: Subject::Host, value, limits: thresholds.lag(None) }
     }
 
@@ -69,7 +73,7 @@ impl<'a> Gauge<'a> {
     pub(super) fn time_left(
         lineage: &'a LineageStatus,
         site: &'a SiteStatus,
-        thresholds: &Thresholds,
+        thresholds: &MonitoringArgs,
         now: OffsetDateTime,
     ) -> Option<Self> {
         let served = site.served_leaf()?;
@@ -85,7 +89,7 @@ impl<'a> Gauge<'a> {
     /// The time since the last `sync`. Without a record, the time since `sync` last checked an edge, or else since the
     /// least recent of the lineages' latest runs; then it is never critical. `None` if unknown, or if nothing was
     /// deployed yet.
-    pub(super) fn sync_age(fleet: &Fleet, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Self> {
+    pub(super) fn sync_age(fleet: &Fleet, thresholds: &MonitoringArgs, now: OffsetDateTime) -> Option<Self> {
         let (mut limits, last) = (thresholds.sync_age(), &fleet.last_sync);
         let since = match &last.record {
             _ if fleet.lineages.is_empty() => return None,

@@ -23,7 +23,6 @@ use std::path::Path;
 use self::fleet::{Fleet, LineageStatus};
 use self::plugin::CheckVerdict;
 pub(super) use self::problem::sync_failure;
-use self::thresholds::Thresholds;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::context::Context;
@@ -81,23 +80,26 @@ fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(),
     let fleet = Fleet::new(lineages, state_errors, last_sync, now);
     report.set("lineages", &fleet.lineages);
     report.set("last_sync", last_sync::json(&fleet.last_sync));
-    let mut verdict = CheckVerdict::new(&fleet, &Thresholds::new(&args.monitoring), now);
-    if fleet.lineages.is_empty() && fleet.state_errors.is_empty() && !args.monitoring.allow_empty {
-        verdict.fail("no lineage is known (see --state-dir and --allow-empty)", "");
-    }
-    let metrics = || metrics::format(&fleet, verdict.exit_code(), now);
-    let written = args.metrics.as_deref().map_or(Ok(()), |path| metrics::write(path, &metrics()));
-    if args.check {
-        if let Err(error) = written {
-            verdict.fail(error.message(), "");
+    let mut written = Ok(());
+    if args.check || args.metrics.is_some() {
+        let mut verdict = CheckVerdict::new(&fleet, &args.monitoring, now);
+        if fleet.lineages.is_empty() && fleet.state_errors.is_empty() && !args.monitoring.allow_empty {
+            verdict.fail("no lineage is known (see --state-dir and --allow-empty)", "");
         }
-        add_verdict(&verdict, report);
-        return Ok(());
-    }
-    report.warnings.extend(fleet.last_sync.faults.iter().map(ToString::to_string));
-    if args.metrics.is_none() {
+        if let Some(path) = &args.metrics {
+            written = metrics::write(path, &metrics::format(&fleet, verdict.exit_code(), now));
+        }
+        if args.check {
+            if let Err(error) = written {
+                verdict.fail(error.message(), "");
+            }
+            add_verdict(&verdict, report);
+            return Ok(());
+        }
+    } else {
         report.push(table::text(&fleet, args.wide, now, context.style));
     }
+    report.warnings.extend(fleet.last_sync.faults.iter().map(ToString::to_string));
     for error in &fleet.state_errors {
         report.fail(error);
     }

@@ -9,7 +9,7 @@ use time::{Duration, OffsetDateTime};
 use super::fleet::{Fleet, Subject};
 use super::gauge::{Gauge, Quantity, gauges};
 use super::problem::{Level, Problem, problems};
-use super::thresholds::Thresholds;
+use crate::cli::MonitoringArgs;
 use crate::text::{count, humanize};
 
 /// The result of the check.
@@ -31,7 +31,7 @@ const MAX_NAME: usize = 30;
 const MAX_DETAILS: usize = 20;
 
 impl<'a> CheckVerdict<'a> {
-    pub(super) fn new(fleet: &'a Fleet, thresholds: &Thresholds, now: OffsetDateTime) -> Self {
+    pub(super) fn new(fleet: &'a Fleet, thresholds: &MonitoringArgs, now: OffsetDateTime) -> Self {
         let mut problems = problems(fleet, thresholds, now);
         problems.retain(|problem| problem.level > Level::Ok);
         let gauges = gauges(fleet, thresholds, now);

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 
 use super::fleet::{DiskStatus, EdgeOutcome, Fleet, LeafAge, LineageStatus, SiteStatus, Subject};
 use super::gauge::Gauge;
-use super::thresholds::Thresholds;
+use crate::cli::MonitoringArgs;
 use crate::error::ErrorKind;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
@@ -75,7 +75,7 @@ impl<'a> Problem<'a> {
 /// would hide that nothing is known.
 pub(super) fn problems<'a>(
     fleet: &'a Fleet,
-    thresholds: &Thresholds,
+    thresholds: &MonitoringArgs,
     now: OffsetDateTime,
 ) -> Vec<Problem<'a>> {
     let state_errors = fleet.state_errors.iter();
@@ -96,7 +96,7 @@ pub(super) fn problems<'a>(
 }
 
 /// The problem of a state file. A damaged one may hide a deployment that has been pending since the file was written.
-fn state_problem<'a>(error: &StateError, thresholds: &Thresholds, now: OffsetDateTime) -> Problem<'a> {
+fn state_problem<'a>(error: &StateError, thresholds: &MonitoringArgs, now: OffsetDateTime) -> Problem<'a> {
     let written_at = error.damaged().filter(|file| file.is_pending).and_then(|file| file.written_at);
     let level = match written_at {
         Some(at) => Gauge::unknown_lag(now - at, thresholds).level().max(Level::Warning),
@@ -111,7 +111,7 @@ fn state_problem<'a>(error: &StateError, thresholds: &Thresholds, now: OffsetDat
 /// service's responses are unintelligible.
 fn pending_problem<'a>(
     lineage: &'a LineageStatus,
-    thresholds: &Thresholds,
+    thresholds: &MonitoringArgs,
     now: OffsetDateTime,
 ) -> Option<Problem<'a>> {
     let (since, subject) = (lineage.pending_since?, Subject::Lineage(&lineage.name));
@@ -154,7 +154,7 @@ fn disk_expiry_problem(lineage: &LineageStatus, now: OffsetDateTime) -> Option<P
 /// The site whose leaf is nearest to its thresholds, or farthest beyond them.
 fn expiry_problem<'a>(
     lineage: &'a LineageStatus,
-    thresholds: &Thresholds,
+    thresholds: &MonitoringArgs,
     now: OffsetDateTime,
 ) -> Option<Problem<'a>> {
     let gauge = |site| Some((Gauge::time_left(lineage, site, thresholds, now)?, site));
@@ -232,7 +232,7 @@ fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Pr
 /// `is_late`, that explains a failure.
 fn sync_problems<'a>(
     fleet: &Fleet,
-    thresholds: &Thresholds,
+    thresholds: &MonitoringArgs,
     is_late: bool,
     now: OffsetDateTime,
 ) -> Vec<Problem<'a>> {
@@ -268,7 +268,7 @@ fn sync_problems<'a>(
 /// A failure of `sync`, severe unless it is temporary and has not lasted for too long.
 fn failure<'a>(
     record: &SyncRecord,
-    thresholds: &Thresholds,
+    thresholds: &MonitoringArgs,
     is_explained: bool,
     now: OffsetDateTime,
 ) -> Option<Problem<'a>> {
@@ -286,7 +286,7 @@ fn failure<'a>(
 
 /// Describes a failure that the check would report with its default thresholds.
 pub(in crate::cmd) fn sync_failure(record: &SyncRecord, now: OffsetDateTime) -> Option<String> {
-    let problem = failure(record, &Thresholds::default(), false, now)?;
+    let problem = failure(record, &MonitoringArgs::default(), false, now)?;
     (problem.level > Level::Ok).then(|| problem.text + &problem.detail)
 }
 

@@ -9,10 +9,10 @@ use time::OffsetDateTime;
 use super::fleet::{
     DiskStatus, EdgeOutcome, EdgeStatus, Fleet, LeafAge, LineageStatus, Phase, SiteStatus, Subject,
 };
-use super::gauge::gauges;
+use super::gauge::Gauge;
 use super::last_sync;
 use super::problem::{Level, Problem, problems};
-use super::thresholds::Thresholds;
+use crate::cli::MonitoringArgs;
 use crate::report::{Cell, Sign, Style, Table};
 use crate::text::{count, people};
 
@@ -25,12 +25,11 @@ const NARROW: usize = 5;
 const SHORT_FINGERPRINT: usize = 8;
 const EMPTY: &str = "-";
 
-/// What the default thresholds say about each subject.
+/// The problems by the default thresholds.
 #[derive(Default)]
 struct Judgement<'a> {
     /// The most severe first.
     problems: BTreeMap<Subject<'a>, Vec<Problem<'a>>>,
-    gauges: BTreeMap<Subject<'a>, Level>,
     /// The position of each lineage that has a problem.
     ranks: BTreeMap<&'a str, usize>,
 }
@@ -51,7 +50,8 @@ struct Row<'a> {
 /// Formats the table and the last `sync`. If it is `wide`, with fingerprints and records.
 pub(super) fn text(fleet: &Fleet, wide: bool, now: OffsetDateTime, style: Style) -> String {
     let judgement = Judgement::new(fleet, now);
-    let last_sync = last_sync::text(&fleet.last_sync, judgement.sign(&[Subject::Sync]), now, style);
+    let last_sync =
+        last_sync::text(&fleet.last_sync, judgement.sign(&[Subject::Sync], Level::Ok), now, style);
     if fleet.lineages.is_empty() {
         let empty = "no lineage is known: none has been deployed, and the configuration names none\n";
         return empty.to_owned() + &last_sync;
@@ -90,7 +90,10 @@ fn rows<'a>(lineages: &'a [LineageStatus], judgement: &Judgement<'a>, now: Offse
             let is_left = site.is_some_and(SiteStatus::is_left_to_others);
             let of_lineage = if is_left && !are_left { own } else { subject };
             let is_unneeded = lineage.phase == Phase::Gone && !lineage.is_needed();
-            let sign = match judgement.sign(&[own, of_lineage]) {
+            let time_left =
+                site.and_then(|site| Gauge::time_left(lineage, site, &MonitoringArgs::default(), now));
+            let expiry = time_left.map_or(Level::Ok, |gauge| gauge.level());
+            let sign = match judgement.sign(&[own, of_lineage], expiry) {
                 Sign::Ok if is_left || is_unneeded || lineage.phase == Phase::Superseded => Sign::Skipped,
                 sign => sign,
             };
@@ -99,7 +102,7 @@ fn rows<'a>(lineages: &'a [LineageStatus], judgement: &Judgement<'a>, now: Offse
             let gap = if score.is_empty() { " " } else { ", " };
             let lag = lineage.lag(now).filter(|_| is_waiting);
             let lag = lag.map(|lag| format!("{gap}{}", people::short(lag))).unwrap_or_default();
-            let (state, expiry) = (format!("{word}{score}{lag}"), judgement.gauge(own));
+            let state = format!("{word}{score}{lag}");
             Row { lineage, site, subject: own, sign, expiry, word, state }
         };
         let mut rows: Vec<_> = lineage.sites.iter().map(|site| row(Some(site))).collect();
@@ -138,8 +141,8 @@ fn last_line(rows: &[Row<'_>], wide: bool, style: Style) -> String {
 
 impl<'a> Judgement<'a> {
     fn new(fleet: &'a Fleet, now: OffsetDateTime) -> Self {
-        let (mut judgement, thresholds) = (Self::default(), Thresholds::default());
-        for (rank, problem) in problems(fleet, &thresholds, now).into_iter().enumerate() {
+        let mut judgement = Self::default();
+        for (rank, problem) in problems(fleet, &MonitoringArgs::default(), now).into_iter().enumerate() {
             if let Some(lineage) = problem.subject.lineage() {
                 judgement.ranks.entry(lineage).or_insert(rank);
             }
@@ -149,8 +152,6 @@ impl<'a> Judgement<'a> {
                 known.push(problem);
             }
         }
-        let gauges = gauges(fleet, &thresholds, now).into_iter();
-        judgement.gauges = gauges.map(|gauge| (gauge.subject, gauge.level())).collect();
         judgement
     }
 
@@ -158,16 +159,11 @@ impl<'a> Judgement<'a> {
         self.problems.get(&subject).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The level of a gauge.
-    fn gauge(&self, subject: Subject<'a>) -> Level {
-        self.gauges.get(&subject).copied().unwrap_or(Level::Ok)
-    }
-
-    /// Severity of all that is known of these subjects.
-    fn sign(&self, subjects: &[Subject<'a>]) -> Sign {
+    /// Severity of all that is known of these subjects, and of the expiry of a certificate.
+    fn sign(&self, subjects: &[Subject<'a>], expiry: Level) -> Sign {
         let problems = subjects.iter().flat_map(|subject| self.problems(*subject));
-        let gauges = subjects.iter().map(|subject| self.gauge(*subject)).filter(|level| *level > Level::Ok);
-        match problems.map(|problem| problem.level).chain(gauges).max() {
+        let expiry = Some(expiry).filter(|level| *level > Level::Ok);
+        match problems.map(|problem| problem.level).chain(expiry).max() {
             Some(Level::Critical) => Sign::Failed,
             Some(Level::Warning | Level::Unknown) => Sign::Warning,
             Some(Level::Ok) => Sign::Replace,

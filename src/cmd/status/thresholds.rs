@@ -6,31 +6,16 @@ use time::Duration;
 use super::gauge::Limits;
 use crate::cli::{DefaultThreshold, LAG, MonitoringArgs, SYNC_AGE, SyncThreshold, TIME_LEFT, Threshold};
 
-/// The given thresholds, each as warning and critical; `None` stands for the default.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Thresholds {
-    time_left: [Option<Threshold>; 2],
-    lag: [Option<Threshold>; 2],
-    sync_age: [Option<SyncThreshold>; 2],
-}
-
-impl Thresholds {
-    pub(super) fn new(args: &MonitoringArgs) -> Self {
-        Self {
-            time_left: [args.warning, args.critical],
-            lag: [args.lag_warning, args.lag_critical],
-            sync_age: [args.sync_warning, args.sync_critical],
-        }
-    }
-
+/// What they are for a certificate or for `sync`. A threshold that was not given has its default.
+impl MonitoringArgs {
     /// The limits on the time left of a leaf with this lifetime.
     pub(super) fn time_left(&self, lifetime: Option<Duration>) -> Limits {
-        limits(self.time_left, &TIME_LEFT, lifetime)
+        limits([self.warning, self.critical], &TIME_LEFT, lifetime)
     }
 
     /// The limits on how long a leaf with this lifetime may be pending.
     pub(super) fn lag(&self, lifetime: Option<Duration>) -> Limits {
-        limits(self.lag, &LAG, lifetime)
+        limits([self.lag_warning, self.lag_critical], &LAG, lifetime)
     }
 
     /// The limits on the time since the last `sync`.
@@ -40,13 +25,13 @@ impl Thresholds {
             Some(SyncThreshold::After(duration)) => Some(duration),
             None => Some(default),
         };
-        let ([warning, critical], [default_warning, default_critical]) = (self.sync_age, SYNC_AGE);
-        Limits { warning: limit(warning, default_warning), critical: limit(critical, default_critical) }
+        let [warning, critical] = SYNC_AGE;
+        Limits { warning: limit(self.sync_warning, warning), critical: limit(self.sync_critical, critical) }
     }
 
     /// Whether both limits on the last `sync` are off.
     pub(super) fn ignore_sync(&self) -> bool {
-        self.sync_age == [Some(SyncThreshold::Off); 2]
+        [self.sync_warning, self.sync_critical] == [Some(SyncThreshold::Off); 2]
     }
 }
 
@@ -79,7 +64,7 @@ mod tests {
 
     #[test]
     fn limits_follow_the_lifetime() {
-        let thresholds = Thresholds::default();
+        let thresholds = MonitoringArgs::default();
         // The lifetime in days, and the limits on the time left and on the lag.
         let rows = [
             (Some(6), [36 * HOUR, 14 * HOUR + 24 * 60], [3 * HOUR + 36 * 60, 7 * HOUR + 12 * 60]),
@@ -105,21 +90,21 @@ mod tests {
             ([off, off], [None, None], true),
             ([now, None], [Some(0), Some(DAY)], false),
         ];
-        for (sync_age, expected, is_ignored) in rows {
-            let thresholds = Thresholds { sync_age, ..Thresholds::default() };
-            assert_eq!(seconds(thresholds.sync_age()), expected, "{sync_age:?}");
-            assert_eq!(thresholds.ignore_sync(), is_ignored, "{sync_age:?}");
+        for ([sync_warning, sync_critical], expected, is_ignored) in rows {
+            let thresholds = MonitoringArgs { sync_warning, sync_critical, ..MonitoringArgs::default() };
+            assert_eq!(seconds(thresholds.sync_age()), expected, "{thresholds:?}");
+            assert_eq!(thresholds.ignore_sync(), is_ignored, "{thresholds:?}");
         }
     }
 
     #[test]
     fn override_replaces_the_default() {
-        let args = MonitoringArgs {
+        let thresholds = MonitoringArgs {
             warning: Some(Threshold::Fixed(Duration::days(14))),
             lag_critical: Some(Threshold::Share(0.5)),
             ..MonitoringArgs::default()
         };
-        let (thresholds, lifetime) = (Thresholds::new(&args), Some(Duration::days(6)));
+        let lifetime = Some(Duration::days(6));
         let limits = [14 * DAY, 14 * HOUR + 24 * 60].map(Some);
         assert_eq!(
             seconds(thresholds.time_left(lifetime)),

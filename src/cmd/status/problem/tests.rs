@@ -9,14 +9,14 @@ use crate::cli::{MonitoringArgs, SyncThreshold, Threshold};
 use crate::state::{DamagedFile, LastSync};
 
 /// The exit code and the lines.
-fn verdict(fleet: &Fleet, thresholds: &Thresholds) -> (u8, String) {
+fn verdict(fleet: &Fleet, thresholds: &MonitoringArgs) -> (u8, String) {
     let verdict = CheckVerdict::new(fleet, thresholds, NOW);
     (verdict.exit_code(), verdict.to_text())
 }
 
 /// The same with the default thresholds.
 fn check(lineages: impl Into<Vec<LineageStatus>>) -> (u8, String) {
-    verdict(&fleet(lineages), &Thresholds::default())
+    verdict(&fleet(lineages), &MonitoringArgs::default())
 }
 
 /// The exit code and the first alert, without its level.
@@ -104,7 +104,7 @@ fn damaged_state_file_may_be_pending() {
         let (lineage, path) = ("x".to_owned(), "/x.damaged".into());
         let file = DamagedFile { lineage, path, is_pending, written_at: Some(NOW - age) };
         let fleet = Fleet { state_errors: vec![StateError::Damaged(file)], ..fleet([deployed("y", 60)]) };
-        verdict(&fleet, &Thresholds::default())
+        verdict(&fleet, &MonitoringArgs::default())
     };
     let (short, long) = (Duration::hours(23), Duration::hours(25));
     for (is_pending, age, code) in [(true, short, 1), (true, long, 2), (false, long, 1)] {
@@ -121,7 +121,7 @@ fn unusable_state_file_is_unknown() {
         [(vec![], 3), (vec![deployed("y", 60)], 3), (vec![deployed("y", 13)], 1), (vec![deployed("y", 2)], 2)]
     {
         let fleet = Fleet { state_errors: vec![later()], ..fleet(lineages) };
-        assert_eq!(verdict(&fleet, &Thresholds::default()).0, code);
+        assert_eq!(verdict(&fleet, &MonitoringArgs::default()).0, code);
     }
 }
 
@@ -193,7 +193,7 @@ fn time_left_is_judged_by_lifetime() {
     for (warning, critical, code) in rows {
         let args = MonitoringArgs { warning, critical, ..MonitoringArgs::default() };
         let fleet = fleet([with_lifetime(200, Duration::days(14) + Duration::HOUR)]);
-        assert_eq!(verdict(&fleet, &Thresholds::new(&args)).0, code, "{warning:?} {critical:?}");
+        assert_eq!(verdict(&fleet, &args).0, code, "{warning:?} {critical:?}");
     }
     // The site of a six-day leaf has more time left, but is nearer to its end.
     let mut lineage = with_lifetime(200, hours(300));
@@ -224,15 +224,15 @@ fn lag_is_judged_by_lifetime() {
     ];
     for (lifetime, lag, code, [warning, critical]) in rows {
         let fleet = fleet([with_lag(lifetime, lag)]);
-        let (found, text) = verdict(&fleet, &Thresholds::default());
+        let (found, text) = verdict(&fleet, &MonitoringArgs::default());
         assert_eq!(found, code, "{lifetime} days, {lag}: {text}");
         let given = MonitoringArgs {
             lag_warning: Some(days(0.01)),
             lag_critical: Some(percent(50.0)),
             ..MonitoringArgs::default()
         };
-        assert_eq!(verdict(&fleet, &Thresholds::new(&given)).0, 1, "{lifetime} days, {lag}");
-        let json = CheckVerdict::new(&fleet, &Thresholds::default(), NOW).to_json();
+        assert_eq!(verdict(&fleet, &given).0, 1, "{lifetime} days, {lag}");
+        let json = CheckVerdict::new(&fleet, &MonitoringArgs::default(), NOW).to_json();
         let lag = serde_json::json!({
             "quantity": "lag", "lineage": "x", "site": null, "seconds": lag.whole_seconds(),
             "warning": warning, "critical": critical,
@@ -265,15 +265,15 @@ fn last_sync_is_judged() {
     for (number, (last_sync, [sync_warning, sync_critical], code)) in rows.into_iter().enumerate() {
         let args = MonitoringArgs { sync_warning, sync_critical, ..MonitoringArgs::default() };
         let fleet = Fleet { last_sync, ..fleet([deployed("x", 60)]) };
-        let (found, text) = verdict(&fleet, &Thresholds::new(&args));
+        let (found, text) = verdict(&fleet, &args);
         assert_eq!(found, code, "row {number}: {text}");
     }
     // A late deployment explains the failure, and without any lineage, it would hide that nothing is known.
     let failed = || last_sync(minute, 78, None);
     let late = Fleet { last_sync: failed(), ..fleet([pending("x", 60, hours(7))]) };
-    assert_eq!(verdict(&late, &Thresholds::default()).1.lines().count(), 2);
+    assert_eq!(verdict(&late, &MonitoringArgs::default()).1.lines().count(), 2);
     let empty = Fleet { last_sync: failed(), ..Fleet::default() };
-    assert_eq!(verdict(&empty, &Thresholds::default()).0, 0);
+    assert_eq!(verdict(&empty, &MonitoringArgs::default()).0, 0);
 }
 
 #[test]
