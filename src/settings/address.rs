@@ -13,28 +13,15 @@ use crate::names::Domain;
 pub(crate) struct BaseUrl(Url);
 
 /// Why text is not a base URL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum UrlError {
-    #[error("expected a URL such as https://HOST")]
-    NotAUrl,
-    #[error("it contains credentials; put the API key into a file of its own")]
-    HasCredentials,
-    #[error("it has a query or a fragment; only a path may follow the host")]
-    HasQuery,
-    #[error(
-        "expected https: plain http is for loopback addresses only, because requests contain the private key"
-    )]
-    PlainHttp,
-}
+const NOT_A_URL: &str = "expected a URL such as https://HOST";
+const HAS_CREDENTIALS: &str = "it contains credentials; put the API key into a file of its own";
+const HAS_QUERY: &str = "it has a query or a fragment; only a path may follow the host";
+const PLAIN_HTTP: &str =
+    "expected https: plain http is for loopback addresses only, because requests contain the private key";
 
 /// `HOST:PORT` of each edge to verify, at least one; IPv6 addresses are in brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeAddresses(Vec<String>);
-
-/// Text that is not a list of edge addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected HOST:PORT")]
-pub(crate) struct NotEdgeAddresses;
 
 impl BaseUrl {
     /// The URL of a path below the base.
@@ -70,28 +57,28 @@ impl fmt::Display for BaseUrl {
 }
 
 impl FromStr for BaseUrl {
-    type Err = UrlError;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, UrlError> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         // `Url` would drop or encode them.
         if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(UrlError::NotAUrl);
+            return Err(NOT_A_URL);
         }
-        let mut url = Url::parse(text).map_err(|_| UrlError::NotAUrl)?;
+        let mut url = Url::parse(text).map_err(|_| NOT_A_URL)?;
         if url.port() == Some(0) {
-            return Err(UrlError::NotAUrl);
+            return Err(NOT_A_URL);
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(UrlError::HasCredentials);
+            return Err(HAS_CREDENTIALS);
         }
         match (url.scheme(), url.host_str()) {
             ("https", Some(_)) => {}
             ("http", Some(host)) if is_loopback(host) => {}
-            ("http", Some(_)) => return Err(UrlError::PlainHttp),
-            _ => return Err(UrlError::NotAUrl),
+            ("http", Some(_)) => return Err(PLAIN_HTTP),
+            _ => return Err(NOT_A_URL),
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(UrlError::HasQuery);
+            return Err(HAS_QUERY);
         }
         if !url.path().ends_with('/') {
             url.set_path(&format!("{}/", url.path()));
@@ -119,11 +106,11 @@ impl fmt::Display for EdgeAddresses {
 }
 
 impl FromStr for EdgeAddresses {
-    type Err = NotEdgeAddresses;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, NotEdgeAddresses> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         let edges: Vec<String> = text.split(',').map(|edge| edge.trim().to_owned()).collect();
-        if edges.iter().all(|edge| is_edge(edge)) { Ok(Self(edges)) } else { Err(NotEdgeAddresses) }
+        if edges.iter().all(|edge| is_edge(edge)) { Ok(Self(edges)) } else { Err("expected HOST:PORT") }
     }
 }
 
@@ -148,22 +135,22 @@ mod tests {
             ("http://127.9.9.9", Ok(())),
             ("http://[::1]:8790", Ok(())),
             ("http://localhost:8790", Ok(())),
-            ("http://api.example.net", Err(UrlError::PlainHttp)),
-            ("http://127.0.0.1.example.net", Err(UrlError::PlainHttp)),
-            ("http://192.168.0.1", Err(UrlError::PlainHttp)),
-            ("https://user:word@api.example.net", Err(UrlError::HasCredentials)),
-            ("https://user@api.example.net", Err(UrlError::HasCredentials)),
-            ("https://api.example.net?x=1", Err(UrlError::HasQuery)),
-            ("https://api.example.net#x", Err(UrlError::HasQuery)),
-            ("ftp://api.example.net", Err(UrlError::NotAUrl)),
-            ("ftp://user:word@api.example.net", Err(UrlError::HasCredentials)),
-            ("api.example.net", Err(UrlError::NotAUrl)),
-            ("https://api .example.net", Err(UrlError::NotAUrl)),
-            ("https://api.example.net/a b", Err(UrlError::NotAUrl)),
-            ("https://api.example.net/\u{a0}", Err(UrlError::NotAUrl)),
-            ("https://api.example.net:0", Err(UrlError::NotAUrl)),
-            ("https://api.example.net:70000", Err(UrlError::NotAUrl)),
-            ("", Err(UrlError::NotAUrl)),
+            ("http://api.example.net", Err(PLAIN_HTTP)),
+            ("http://127.0.0.1.example.net", Err(PLAIN_HTTP)),
+            ("http://192.168.0.1", Err(PLAIN_HTTP)),
+            ("https://user:word@api.example.net", Err(HAS_CREDENTIALS)),
+            ("https://user@api.example.net", Err(HAS_CREDENTIALS)),
+            ("https://api.example.net?x=1", Err(HAS_QUERY)),
+            ("https://api.example.net#x", Err(HAS_QUERY)),
+            ("ftp://api.example.net", Err(NOT_A_URL)),
+            ("ftp://user:word@api.example.net", Err(HAS_CREDENTIALS)),
+            ("api.example.net", Err(NOT_A_URL)),
+            ("https://api .example.net", Err(NOT_A_URL)),
+            ("https://api.example.net/a b", Err(NOT_A_URL)),
+            ("https://api.example.net/\u{a0}", Err(NOT_A_URL)),
+            ("https://api.example.net:0", Err(NOT_A_URL)),
+            ("https://api.example.net:70000", Err(NOT_A_URL)),
+            ("", Err(NOT_A_URL)),
         ];
         for (url, expected) in rows {
             assert_eq!(url.parse::<BaseUrl>().map(|_| ()), expected, "{url}");

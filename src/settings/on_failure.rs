@@ -25,15 +25,6 @@ pub(crate) struct Program {
     file: PathBuf,
 }
 
-/// Why a value does not name a program.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ProgramError {
-    #[error("expected a list of strings: the program and its arguments")]
-    NotAList,
-    #[error("it names no program")]
-    Empty,
-}
-
 /// Why a program must not be run: another user could make this one run any program.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Distrust {
@@ -55,11 +46,12 @@ const STICKY: u32 = 0o1000;
 
 impl Program {
     /// Reads the value of the key. A name with a slash is relative to the file's directory, like all paths in it.
-    pub(super) fn from_toml(value: &DeValue<'_>, file: &Path) -> Result<Self, ProgramError> {
-        let words = value.as_array().ok_or(ProgramError::NotAList)?.iter();
+    pub(super) fn from_toml(value: &DeValue<'_>, file: &Path) -> Result<Self, &'static str> {
+        const NOT_A_LIST: &str = "expected a list of strings: the program and its arguments";
+        let words = value.as_array().ok_or(NOT_A_LIST)?.iter();
         let words = words.map(|word| word.get_ref().as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
-        let mut words = words.ok_or(ProgramError::NotAList)?.into_iter();
-        let name = words.next().filter(|name| !name.is_empty()).ok_or(ProgramError::Empty)?;
+        let mut words = words.ok_or(NOT_A_LIST)?.into_iter();
+        let name = words.next().filter(|name| !name.is_empty()).ok_or("it names no program")?;
         let directory = file.parent().unwrap_or(Path::new(""));
         let name = if name.contains('/') { directory.join(name) } else { name.into() };
         Ok(Self { name, arguments: words.collect(), file: file.to_owned() })

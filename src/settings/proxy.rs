@@ -38,13 +38,8 @@ pub(crate) struct Credentials {
 }
 
 /// Why text does not name a proxy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ProxyError {
-    #[error("expected http://HOST:PORT or https://HOST:PORT")]
-    Malformed,
-    #[error("this proxy scheme is not supported; use http:// or https://")]
-    Scheme,
-}
+const MALFORMED: &str = "expected http://HOST:PORT or https://HOST:PORT";
+const SCHEME: &str = "this proxy scheme is not supported; use http:// or https://";
 
 impl Proxy {
     /// The proxy for requests to a base URL; `None` if they are sent directly.
@@ -76,8 +71,7 @@ impl Proxy {
         if exempt.is_some_and(|(_, list)| is_exempt(target.host_str().unwrap_or_default(), list)) {
             return Ok(None);
         }
-        let invalid =
-            |error: ProxyError| SettingsError::Invalid { name: variable.into(), reason: error.to_string() };
+        let invalid = |reason: &str| SettingsError::Invalid { name: variable.into(), reason: reason.into() };
         let (url, credentials) = parse(text).map_err(invalid)?;
         Ok(Some(Self { url, credentials, variable: Some(variable) }))
     }
@@ -103,15 +97,15 @@ fn first<'e>(env: &'e Env, names: &[&'static str]) -> Result<Option<(&'static st
     found.next().transpose()
 }
 
-pub(super) fn parse(text: &str) -> Result<(Url, Option<Credentials>), ProxyError> {
+pub(super) fn parse(text: &str) -> Result<(Url, Option<Credentials>), &'static str> {
     let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let mut url = Url::parse(&text).map_err(|_| ProxyError::Malformed)?;
+    let mut url = Url::parse(&text).map_err(|_| MALFORMED)?;
     if !["http", "https"].contains(&url.scheme()) {
-        return Err(ProxyError::Scheme);
+        return Err(SCHEME);
     }
     let is_host = url.host_str().is_some_and(|host| ip(host).is_some() || host.parse::<Domain>().is_ok());
     if !is_host || url.port() == Some(0) {
-        return Err(ProxyError::Malformed);
+        return Err(MALFORMED);
     }
     let decode = |text: &str| Secret::new(percent_decode_str(text).decode_utf8_lossy().into_owned());
     let (user, password) = (url.username(), url.password());
@@ -120,9 +114,9 @@ pub(super) fn parse(text: &str) -> Result<(Url, Option<Credentials>), ProxyError
     let authority = text.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
     // 80 is the default for other URLs, so `Url` drops it.
     if url.scheme() == "http" && url.port().is_none() && !authority.ends_with(":80") {
-        url.set_port(Some(DEFAULT_PORT)).map_err(|()| ProxyError::Malformed)?;
+        url.set_port(Some(DEFAULT_PORT)).map_err(|()| MALFORMED)?;
     }
-    url.set_username("").and_then(|()| url.set_password(None)).map_err(|()| ProxyError::Malformed)?;
+    url.set_username("").and_then(|()| url.set_password(None)).map_err(|()| MALFORMED)?;
     url.set_path("");
     url.set_query(None);
     url.set_fragment(None);
@@ -185,16 +179,16 @@ mod tests {
             ("http://[::1]", Ok("http://[::1]:1080/")),
             ("http://user:word@192.0.2.1:8080", Ok("http://192.0.2.1:8080/")),
             ("http://user:p@ss@proxy.example:80", Ok("http://proxy.example/")),
-            ("socks5://proxy.example:1080", Err(ProxyError::Scheme)),
-            ("ftp://proxy.example", Err(ProxyError::Scheme)),
-            ("http://", Err(ProxyError::Malformed)),
-            (":3128", Err(ProxyError::Malformed)),
-            ("http://proxy.example:port", Err(ProxyError::Malformed)),
-            ("http://proxy.example:0", Err(ProxyError::Malformed)),
-            ("http://proxy.example:65536", Err(ProxyError::Malformed)),
-            ("http://[::1", Err(ProxyError::Malformed)),
-            ("http://proxy example", Err(ProxyError::Malformed)),
-            ("http://{proxy}:3128", Err(ProxyError::Malformed)),
+            ("socks5://proxy.example:1080", Err(SCHEME)),
+            ("ftp://proxy.example", Err(SCHEME)),
+            ("http://", Err(MALFORMED)),
+            (":3128", Err(MALFORMED)),
+            ("http://proxy.example:port", Err(MALFORMED)),
+            ("http://proxy.example:0", Err(MALFORMED)),
+            ("http://proxy.example:65536", Err(MALFORMED)),
+            ("http://[::1", Err(MALFORMED)),
+            ("http://proxy example", Err(MALFORMED)),
+            ("http://{proxy}:3128", Err(MALFORMED)),
         ];
         for (text, expected) in rows {
             let parsed = parse(text).map(|(url, _)| url.to_string());
