@@ -34,10 +34,6 @@ pub enum Hint {
     },
     /// The account has no site for the certificate.
     NoSite,
-    /// A directory is not a lineage.
-    NameLineage,
-    /// A directory holds several lineages.
-    NameFiles,
 }
 
 /// A flag of `edgecert deploy` that overrides a refusal.
@@ -119,8 +115,6 @@ impl Hint {
             Self::Override { instead, flags } => join(&[instead, &override_with(flags, place)], ", or "),
             Self::OmitDomain { instead, domain } => join(&[instead, &omit_domain(domain, place)], ", or "),
             Self::NoSite => no_site(place).to_owned(),
-            Self::NameLineage => name_lineage(place).to_owned(),
-            Self::NameFiles => name_files(place).to_owned(),
         }
     }
 }
@@ -207,24 +201,6 @@ fn no_site(place: &Place) -> &'static str {
         _ => {
             "check that the lineage is the right one and the API key for the right account, or pass --skip-unmatched"
         }
-    }
-}
-
-fn name_lineage(place: &Place) -> &'static str {
-    match place.command {
-        Command::Sync | Command::Other => {
-            "correct `path` in its [[lineage]], or name its files with `cert` and `key`"
-        }
-        _ => "name the directory that holds the certificate and its key, or pass --cert FILE and --key FILE",
-    }
-}
-
-fn name_files(place: &Place) -> &'static str {
-    match place.command {
-        Command::Sync | Command::Other => {
-            "name the files of one of them with `cert` and `key` in its [[lineage]]"
-        }
-        _ => "name the files of one of them with --cert FILE and --key FILE",
     }
 }
 

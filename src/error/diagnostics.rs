@@ -140,8 +140,8 @@ impl Diagnostic for source::SourceError {
             Self::CertbotPostHook => error(K::Config).unsent(UNSENT).hint("run `certbot reconfigure --cert-name NAME --deploy-hook edgecert --post-hook ''` for each lineage, or use `edgecert sync` as the post hook"),
             Self::SeveralClients(_) => error(K::Config).unsent(UNSENT).hint("in the hook, name the lineage with --lineage, or --cert and --key, or remove the variables of the other client with `env -u VARIABLE edgecert`"),
             Self::NotALineage { is_denied: true, .. } => error(K::NoInput).hint(CLIENT_USER_HINT),
-            Self::NotALineage { .. } => error(K::NoInput).hint(Hint::NameLineage),
-            Self::SeveralLineages { .. } => error(K::NoInput).hint(Hint::NameFiles),
+            Self::NotALineage { .. } => error(K::NoInput).hint("name the directory that holds the certificate and its key with --lineage DIR, or correct `path` in its [[lineage]]; or name both files with --cert and --key, or with `cert` and `key`"),
+            Self::SeveralLineages { .. } => error(K::NoInput).hint("name the files of one of them with --cert FILE and --key FILE, or with `cert` and `key` in its [[lineage]]"),
         }
     }
 }
