@@ -48,25 +48,32 @@ pub(crate) fn deploy(
 ) -> Result<(), CommandError> {
     let mut run = Run::new(args, (source, origin), progress);
     let runtime = run.start()?;
-    let targets = Target::all(args, source, context);
-    if let [target] = targets.as_slice() {
-        return runtime.block_on(run.deploy(target, report));
-    }
-    let command = report.command();
-    let accounts: Vec<_> = targets.iter().map(Target::account).collect();
+    let (configuration, rest) = (context.configuration(), context.without_configuration());
+    let file = configuration.as_ref().map_or(&rest, |file| *file);
     // What one deployment changes, the next one to the same account has to see.
-    let deploy_in_turn = async |targets: Vec<Target>| {
+    let mut targets: Vec<Vec<Target>> = Vec::new();
+    for target in inventory::targets(file, source) {
+        let target = Target::new(args, target, context, configuration.clone());
+        let is_same = |members: &&mut Vec<Target>| members.iter().any(|other| other.has_account_of(&target));
+        match targets.iter_mut().find(is_same) {
+            // Flags or variables make two accounts the same.
+            Some(members) if members.iter().any(|other| other.domains == target.domains) => {}
+            Some(members) => members.push(target),
+            None => targets.push(vec![target]),
+        }
+    }
+    let accounts: Vec<_> = targets.iter().flatten().map(Target::account).collect();
+    let deploy_in_turn = async |targets: &Vec<Target>| {
         let mut reports = Vec::new();
         for target in targets {
-            let mut report = Report::new(command);
-            let result = run.deploy(&target, &mut report).await;
+            let mut report = Report::new(report.command());
+            let result = run.deploy(target, &mut report).await;
             report.record(result);
             reports.push((target.account().label(&accounts), report));
         }
         reports
     };
-    let accounts = Target::by_account(targets).into_iter().map(deploy_in_turn);
-    let reports = runtime.block_on(join_all(accounts));
+    let reports = runtime.block_on(join_all(targets.iter().map(deploy_in_turn)));
     report.add_accounts(reports.into_iter().flatten().collect());
     Ok(())
 }
@@ -127,7 +134,21 @@ impl<'a> Run<'a> {
             Ok(settings) => self.start.deadline(settings.timeout),
             Err(_) => Deadline::after(LOCK_TIMEOUT),
         };
-        let mut journal = target.open_journal(args, origin, deadline, report).await?;
+        let state_dir = target.state_dir.as_deref();
+        let mut journal = if args.dry_run {
+            Journal::read_only(source, state_dir, report)
+        } else {
+            let given = Given {
+                domains: recorded_domains(&distinct(&args.domains)),
+                settings: target.flags.clone(),
+                guards: args.guards,
+            };
+            let options = RunOptions {
+                is_configured: target.is_configured,
+                ..run_options(settings.as_ref().ok(), domains, given, origin)
+            };
+            Journal::open(source, options, state_dir, deadline, report).await?
+        };
         let result = match (settings, &self.fault) {
             (Ok(_), Some(fault)) => Err(fault.clone().into()),
             (Ok(settings), None) => {
@@ -173,21 +194,6 @@ struct Target {
 }
 
 impl Target {
-    /// The accounts of a lineage, at least one. If flags or variables make two of them the same, it is one.
-    fn all(args: &DeployArgs, source: &Source, context: &Context) -> Vec<Self> {
-        let (configuration, rest) = (context.configuration(), context.without_configuration());
-        let file = configuration.as_ref().map_or(&rest, |file| *file);
-        let mut targets: Vec<Self> = Vec::new();
-        for (source, entry) in inventory::targets(file, source) {
-            let target = Self::new(args, (source, entry), context, configuration.clone());
-            let is_same = |other: &Self| other.has_account_of(&target) && other.domains == target.domains;
-            if !targets.iter().any(is_same) {
-                targets.push(target);
-            }
-        }
-        targets
-    }
-
     fn new(
         args: &DeployArgs,
         (source, entry): (Source, Option<&LineageEntry>),
@@ -207,19 +213,6 @@ impl Target {
         Self { source, settings, domains, is_configured, key_file, state_dir, flags }
     }
 
-    fn by_account(targets: Vec<Self>) -> Vec<Vec<Self>> {
-        let mut accounts: Vec<Vec<Self>> = Vec::new();
-        for target in targets {
-            let is_same =
-                |members: &&mut Vec<Self>| members.iter().any(|other| other.has_account_of(&target));
-            match accounts.iter_mut().find(is_same) {
-                Some(members) => members.push(target),
-                None => accounts.push(vec![target]),
-            }
-        }
-        accounts
-    }
-
     fn has_account_of(&self, other: &Self) -> bool {
         match (&self.settings, &other.settings) {
             (Ok(own), Ok(other)) => own.is_same_service(other),
@@ -231,28 +224,5 @@ impl Target {
     fn account(&self) -> inventory::Account {
         let base_url = self.settings.as_ref().ok().map(|settings| settings.base_url.to_string());
         inventory::Account { base_url, key_file: self.key_file.clone() }
-    }
-
-    async fn open_journal(
-        &self,
-        args: &DeployArgs,
-        origin: Origin,
-        deadline: Deadline,
-        report: &mut Report,
-    ) -> Result<Journal, CommandError> {
-        let state_dir = self.state_dir.as_deref();
-        if args.dry_run {
-            return Ok(Journal::read_only(&self.source, state_dir, report));
-        }
-        let given = Given {
-            domains: recorded_domains(&distinct(&args.domains)),
-            settings: self.flags.clone(),
-            guards: args.guards,
-        };
-        let options = RunOptions {
-            is_configured: self.is_configured,
-            ..run_options(self.settings.as_ref().ok(), &self.domains, given, origin)
-        };
-        Journal::open(&self.source, options, state_dir, deadline, report).await
     }
 }

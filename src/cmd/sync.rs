@@ -80,9 +80,6 @@ pub(crate) fn run_one(
         }
         Ok(())
     };
-    if let [target] = targets.as_slice() {
-        return sync_target(target, report);
-    }
     let accounts: Vec<_> = targets.iter().map(|(_, entry)| Account::of(configuration, *entry)).collect();
     let mut reports = Vec::new();
     for (target, account) in targets.iter().zip(&accounts) {

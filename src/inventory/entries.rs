@@ -119,9 +119,9 @@ impl Account {
         Self { base_url: base_url.map(ToString::to_string), key_file: key_file.cloned() }
     }
 
-    /// The base URL, with the key file if others of these accounts have the same URL.
+    /// The base URL, with the key file if others of these accounts have the same URL. A single account has no label.
     pub(crate) fn label(&self, accounts: &[Self]) -> Option<String> {
-        let base_url = self.base_url.as_ref()?;
+        let base_url = self.base_url.as_ref().filter(|_| accounts.len() > 1)?;
         let is_shared = |other: &Self| other.base_url == self.base_url && other.key_file != self.key_file;
         Some(match &self.key_file {
             Some(file) if accounts.iter().any(is_shared) => format!("{base_url} with {}", text::path(file)),
