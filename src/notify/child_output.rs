@@ -3,12 +3,12 @@
 //! The pipe is edgecert's own, because certbot and lego wait for every process that holds theirs, also for one that the
 //! program left in the background.
 
-use std::io::{self, PipeReader, Read as _, Write as _};
-use std::process::{Child, ChildStdin};
+use std::io::{self, PipeReader, Read as _};
+use std::process::Child;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, ioctl_fionbio};
+use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::clock::Deadline;
@@ -20,28 +20,21 @@ const MAX_LINE: usize = 16 * 1024;
 /// The rest of the output is dropped, in bytes.
 const MAX_OUTPUT: usize = 64 * 1024;
 
-/// How often to check whether the child has exited or can take more input.
+/// How often to check whether the child has exited.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Passes the input to a child and prints its lines until it exits, or until the time limit; returns whether it exited in
-/// time. The child is not reaped, so that its process ID cannot be reused before it is killed.
+/// Prints the lines of a child until it exits, or until the time limit; returns whether it exited in time. The child is not reaped, so that its process ID cannot be reused before it is killed.
 pub(super) fn print_until_exit(
-    child: &mut Child,
-    input: &[u8],
+    child: &Child,
     mut output: PipeReader,
     limit: Duration,
     print: &dyn Fn(&str),
 ) -> io::Result<bool> {
     let deadline = Deadline::after(limit);
-    let mut input = Input { pipe: child.stdin.take(), rest: input };
-    if let Some(pipe) = &input.pipe {
-        ioctl_fionbio(pipe, true)?;
-    }
     let mut lines = Lines { unfinished: Vec::new(), length: 0, print };
     let mut is_open = true;
     let mut buffer = [0; 4096];
     loop {
-        input.write();
         // First: what it printed before is then in the pipe.
         let has_exited = has_exited(child);
         let pause = if has_exited { Duration::ZERO } else { deadline.left().min(TICK) };
@@ -69,26 +62,6 @@ pub(super) fn print_until_exit(
 fn has_exited(child: &Child) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     !matches!(waitid(WaitId::Pid(Pid::from_child(child)), options), Ok(None) | Err(Errno::INTR))
-}
-
-/// What the child has not read yet. It need not read anything.
-struct Input<'a> {
-    /// `None` once everything is written.
-    pipe: Option<ChildStdin>,
-    rest: &'a [u8],
-}
-
-impl Input<'_> {
-    /// Writes what fits into the pipe.
-    fn write(&mut self) {
-        while let Some(pipe) = &mut self.pipe {
-            match pipe.write(self.rest) {
-                Ok(length) if length > 0 => self.rest = self.rest.get(length..).unwrap_or_default(),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Ok(_) | Err(_) => self.pipe = None,
-            }
-        }
-    }
 }
 
 /// Prints whole lines, so that no character is cut.

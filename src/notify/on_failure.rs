@@ -3,12 +3,14 @@
 //! It receives the report and a minimal environment, but no secret, and no open file of edgecert.
 
 use std::ffi::OsStr;
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::NotifyError;
@@ -74,11 +76,12 @@ fn run_with_timeout(
         NotifyError(format!("cannot start {name}, named by on_failure: {}", file::reason(&error)))
     };
     let (output, writer) = io::pipe().map_err(not_started)?;
-    command.stdin(Stdio::piped()).stdout(writer.try_clone().map_err(not_started)?).stderr(writer);
+    command.stdin(in_memory(input).map_err(not_started)?);
+    command.stdout(writer.try_clone().map_err(not_started)?).stderr(writer);
     let mut child = command.process_group(0).spawn().map_err(not_started)?;
     // It holds the writing end, too.
     drop(command);
-    let in_time = print_until_exit(&mut child, input.as_bytes(), output, limit, print).unwrap_or(false);
+    let in_time = print_until_exit(&child, output, limit, print).unwrap_or(false);
     if !in_time {
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     }
@@ -93,6 +96,14 @@ fn run_with_timeout(
         // With SIGCHLD ignored there is no exit status.
         Ok(_) | Err(_) => Ok(()),
     }
+}
+
+/// A file in memory. The program need not read it, which a pipe would have to wait for.
+fn in_memory(text: &str) -> io::Result<File> {
+    let mut file = File::from(memfd_create("report", MemfdFlags::CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file)
 }
 
 #[cfg(test)]
