@@ -4,15 +4,11 @@ use std::time::Duration;
 
 /// Receives the progress of a run; `&()` ignores it.
 pub trait Progress: Sync {
-    /// A phase of a deployment begins or goes on.
+    /// A phase begins or goes on.
     fn enter(&self, phase: Phase);
-    /// Work on this many lineages begins.
-    fn start(&self, lineages: usize);
-    /// One more lineage is done.
-    fn advance(&self);
 }
 
-/// What a deployment is doing.
+/// What a run is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The local checks.
@@ -32,10 +28,13 @@ pub enum Phase {
         sites: usize,
         limit: Duration,
     },
+    /// Several lineages, deployed at once.
+    Lineages {
+        done: usize,
+        total: usize,
+    },
 }
 
 impl Progress for () {
     fn enter(&self, _phase: Phase) {}
-    fn start(&self, _lineages: usize) {}
-    fn advance(&self) {}
 }

@@ -253,12 +253,13 @@ impl<'a> Sync<'a> {
         let conflicting = schedules
             .iter()
             .flat_map(|(account, schedule)| schedule.conflicting.iter().map(|job| (*account, job)));
-        let jobs = independent.clone().count() + conflicting.clone().count();
-        progress.start(jobs);
+        let (mut done, total) = (0, independent.clone().count() + conflicting.clone().count());
+        progress.enter(Phase::Lineages { done, total });
         // Several deployments at once have no common phase.
-        let workers = Workers { state_dir: &state_dir, progress: if jobs == 1 { progress } else { &() } };
+        let workers = Workers { state_dir: &state_dir, progress: if total == 1 { progress } else { &() } };
         let mut on_done = |job: &Job<'_>, result| {
-            progress.advance();
+            done += 1;
+            progress.enter(Phase::Lineages { done, total });
             match result {
                 JobResult::Deployed(report) => {
                     summary.add(&job.lineage.name, Some(job.reason.clone()), report);

@@ -32,68 +32,35 @@ pub(super) struct ProgressLine {
 }
 
 struct Line {
-    content: Content,
+    phase: Phase,
     since: Start,
     /// Number of the spinner's frame.
     frame: usize,
     unicode: bool,
 }
 
-enum Content {
-    /// What a deployment is doing.
-    Step(String),
-    /// What it waits for, and for how long at most.
-    Wait(String, Duration),
-    Lineages {
-        done: usize,
-        total: usize,
-    },
-}
-
-impl ProgressLine {
+impl Progress for ProgressLine {
     /// Shows a line. The elapsed time restarts with a wait, and with work on several lineages.
-    fn show(&self, content: Content) {
-        if !self.is_shown {
+    fn enter(&self, phase: Phase) {
+        let is_alone = matches!(phase, Phase::Lineages { total: 0..=1, .. });
+        if !self.is_shown || is_alone {
             return;
         }
+        let stage = |phase| match phase {
+            Phase::Checking | Phase::Reading | Phase::Uploading { .. } => 0,
+            Phase::Pushing { .. } | Phase::Verifying { .. } => 1,
+            Phase::Lineages { .. } => 2,
+        };
         let mut shown = line();
-        let since = match (&content, &*shown) {
-            (Content::Wait(..), Some(Line { content: Content::Wait(..), since, .. })) => *since,
+        let since = match &*shown {
+            Some(line) if stage(line.phase) == stage(phase) => line.since,
             _ => Start::now(),
         };
         let frame = shown.as_ref().map_or(0, |line| line.frame);
-        shown.insert(Line { content, since, frame, unicode: self.unicode }).draw();
+        shown.insert(Line { phase, since, frame, unicode: self.unicode }).draw();
         drop(shown);
         // Without a thread, the line stands still.
         TICKER.call_once(|| _ = thread::Builder::new().spawn(tick));
-    }
-}
-
-impl Progress for ProgressLine {
-    fn enter(&self, phase: Phase) {
-        let step = |word: &str, text: &str| format!("{word:<8}  {text}");
-        self.show(match phase {
-            Phase::Checking => Content::Step(step("checking", "certificate and key")),
-            Phase::Reading => Content::Step(step("reading", "sites, certificates and edges")),
-            Phase::Uploading { uploads } => Content::Step(step("uploading", &count(uploads, "certificate"))),
-            Phase::Pushing { limit } => Content::Wait(step("waiting", "edge push"), limit),
-            Phase::Verifying { served, sites, limit } => {
-                let served = format!("{served} of {} served", count(sites, "site"));
-                Content::Wait(step("waiting", &served), limit)
-            }
-        });
-    }
-
-    fn start(&self, lineages: usize) {
-        if lineages > 1 {
-            self.show(Content::Lineages { done: 0, total: lineages });
-        }
-    }
-
-    fn advance(&self) {
-        if let Some(Line { content: Content::Lineages { done, .. }, .. }) = &mut *line() {
-            *done += 1;
-        }
     }
 }
 
@@ -110,13 +77,20 @@ impl Line {
         let frames = if self.unicode { "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" } else { "|/-\\" };
         let spinner = frames.chars().cycle().nth(self.frame).unwrap_or_default();
         let seconds = self.since.elapsed().as_secs();
-        match &self.content {
-            Content::Step(text) => format!("  {spinner} {text}"),
-            Content::Wait(text, limit) => format!("  {spinner} {text}, {seconds} of {} s", limit.as_secs()),
-            Content::Lineages { done, total } => {
-                format!("  {spinner} {done} of {total} lineages after {seconds} s")
+        let text = match self.phase {
+            Phase::Checking => "checking  certificate and key".to_owned(),
+            Phase::Reading => "reading   sites, certificates and edges".to_owned(),
+            Phase::Uploading { uploads } => format!("uploading  {}", count(uploads, "certificate")),
+            Phase::Pushing { limit } => {
+                format!("waiting   edge push, {seconds} of {} s", limit.as_secs())
             }
-        }
+            Phase::Verifying { served, sites, limit } => {
+                let (sites, limit) = (count(sites, "site"), limit.as_secs());
+                format!("waiting   {served} of {sites} served, {seconds} of {limit} s")
+            }
+            Phase::Lineages { done, total } => format!("{done} of {total} lineages after {seconds} s"),
+        };
+        format!("  {spinner} {text}")
     }
 }
 
