@@ -112,12 +112,7 @@ fn limited(path: &Path, max_bytes: u64, read: io::Result<Vec<u8>>) -> Result<Vec
 }
 
 /// Reads UTF-8 text. It is wiped on drop, because any file may contain a key by mistake.
-pub(crate) fn read_text(path: &Path, max_bytes: u64) -> Result<Zeroizing<String>, ReadError> {
-    read_text_until(path, max_bytes, default_deadline())
-}
-
-/// Reads UTF-8 text within a deadline.
-pub(crate) fn read_text_until(
+pub(crate) fn read_text(
     path: &Path,
     max_bytes: u64,
     deadline: Deadline,

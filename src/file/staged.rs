@@ -12,36 +12,21 @@ use rustix::process::{Resource, getrlimit};
 pub(crate) struct StagedFile {
     path: PathBuf,
     temporary: PathBuf,
-    file: File,
 }
 
 impl StagedFile {
     /// Writes the parts of a file's contents to `temporary`, which is in the same directory as `path`, and syncs it.
     /// The umask applies to `mode`.
     pub(crate) fn write(path: &Path, temporary: PathBuf, contents: &[&[u8]], mode: u32) -> io::Result<Self> {
-        let mut staged = Self::create(path, temporary, mode)?;
-        staged.fill(contents)?;
-        staged.sync()?;
-        Ok(staged)
-    }
-
-    /// Creates the file, without contents.
-    pub(crate) fn create(path: &Path, temporary: PathBuf, mode: u32) -> io::Result<Self> {
         // A killed run may have left one behind, with other permissions.
         let _ = fs::remove_file(&temporary);
-        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
-        Ok(Self { path: path.to_owned(), temporary, file })
-    }
-
-    /// Writes the contents. Without [`Self::sync`], a power failure may leave any others.
-    pub(crate) fn fill(&mut self, contents: &[&[u8]]) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+        // Dropped if writing fails, and the file with it.
+        let staged = Self { path: path.to_owned(), temporary };
         check_size_limit(contents.iter().map(|part| part.len()).sum())?;
-        contents.iter().try_for_each(|part| self.file.write_all(part))
-    }
-
-    /// Syncs the contents to disk.
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.sync_all()
+        contents.iter().try_for_each(|part| file.write_all(part))?;
+        file.sync_all()?;
+        Ok(staged)
     }
 
     /// Sets the mode, whatever the umask.

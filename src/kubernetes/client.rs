@@ -173,7 +173,7 @@ fn bearer() -> Result<HeaderValue, KubernetesError> {
 }
 
 fn mounted(name: &str) -> Result<Zeroizing<String>, KubernetesError> {
-    Ok(file::read_text(&Path::new(SERVICE_ACCOUNT).join(name), MAX_FILE_BYTES)?)
+    Ok(file::read_text(&Path::new(SERVICE_ACCOUNT).join(name), MAX_FILE_BYTES, file::default_deadline())?)
 }
 
 /// The pause in `Retry-After`; the API server sends seconds.

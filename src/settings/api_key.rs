@@ -64,7 +64,7 @@ fn from_file(path: &Path, deadline: Deadline) -> Result<Secret, SettingsError> {
 }
 
 fn read(path: &Path, deadline: Deadline) -> Result<Zeroizing<String>, SettingsError> {
-    Ok(file::read_text_until(path, MAX_BYTES, deadline)?)
+    Ok(file::read_text(path, MAX_BYTES, deadline)?)
 }
 
 /// Parses the key. It is sent in a header, so it is one line of visible ASCII (RFC 6750, section 2.1).

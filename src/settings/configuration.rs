@@ -112,7 +112,7 @@ pub(crate) fn read(named: Option<&Path>, env: &Env) -> ConfigurationFile {
     let Some(path) = named.or_else(|| default_paths(env).find(|path| exists(path))) else {
         return ConfigurationFile::default();
     };
-    match file::read_text(&path, MAX_BYTES) {
+    match file::read_text(&path, MAX_BYTES, file::default_deadline()) {
         Ok(text) => parser::parse(&path, &text),
         Err(error) => {
             let faults = vec![error.into()];

@@ -37,14 +37,14 @@ fn certbot(lineage: &Path) -> Option<String> {
 
 /// `NAME.json` has `certUrl`, which is on the host of the directory.
 fn lego(path: &Path) -> Option<String> {
-    let text = file::read_text(path, MAX_BYTES).ok()?;
+    let text = file::read_text(path, MAX_BYTES, file::default_deadline()).ok()?;
     let json: serde_json::Value = serde_json::from_str(&text).ok()?;
     json.get("certUrl")?.as_str().map(str::to_owned)
 }
 
 /// The value after a prefix at the start of a line, without quotes.
 fn value_in(path: &Path, prefix: &str) -> Option<String> {
-    let text = file::read_text(path, MAX_BYTES).ok()?;
+    let text = file::read_text(path, MAX_BYTES, file::default_deadline()).ok()?;
     let value = text.lines().find_map(|line| line.trim_start().strip_prefix(prefix))?;
     Some(value.trim().trim_matches('\'').to_owned())
 }

@@ -50,7 +50,8 @@ fn own_mark(directory: &Path, names: &[String], stems: &[&str]) -> Option<AcmeCl
         return Some(AcmeClient::Tailscale);
     }
     let is_caddy = stems.iter().any(|stem| {
-        let json = file::read_text(&directory.join(format!("{stem}.json")), MAX_BYTES);
+        let json =
+            file::read_text(&directory.join(format!("{stem}.json")), MAX_BYTES, file::default_deadline());
         json.is_ok_and(|json| json.contains("\"sans\"") && json.contains("\"issuer_data\""))
     });
     if is_caddy { Some(AcmeClient::Caddy) } else { is_step.then_some(AcmeClient::Step) }

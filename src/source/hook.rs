@@ -85,7 +85,7 @@ impl Hook {
 /// Whether a full chain is missing or lacks the leaf in the other file. acme.sh rewrites the full chain only if the CA
 /// sent one, so it may be that of an earlier certificate.
 pub(super) fn is_stale(full_chain: &Path, leaf: &Path) -> bool {
-    let text = |path: &Path| file::read_text(path, bundle::MAX_BYTES);
+    let text = |path: &Path| file::read_text(path, bundle::MAX_BYTES, file::default_deadline());
     match (text(full_chain), text(leaf)) {
         (Err(_), leaf) => leaf.is_ok(),
         (Ok(full_chain), Ok(leaf)) => !full_chain.contains(leaf.trim()),

@@ -76,7 +76,7 @@ impl<'a> Host<'a> {
 
 /// Reads a file as text; `None` if it cannot be read.
 pub(super) fn read_text(path: &Path) -> Option<Zeroizing<String>> {
-    file::read_text(path, MAX_BYTES).ok()
+    file::read_text(path, MAX_BYTES, file::default_deadline()).ok()
 }
 
 /// Lists a directory in order; empty if it cannot be listed.

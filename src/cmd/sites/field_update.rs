@@ -84,7 +84,7 @@ impl FieldUpdate {
 fn read_file(path: &Path) -> Result<Map<String, Value>, CommandError> {
     let text = match path.to_str() {
         Some("-") => read_stdin()?,
-        _ => file::read_text(path, MAX_BYTES)
+        _ => file::read_text(path, MAX_BYTES, file::default_deadline())
             .map_err(|error| CommandError::new(ErrorKind::NoInput, &error).hint(read_hint(error.kind)))?,
     };
     let refused = |message: &str| {
