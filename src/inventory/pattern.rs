@@ -5,7 +5,6 @@ use std::path::{Component, Path, PathBuf};
 use glob::{MatchOptions, Pattern};
 
 use crate::env::Env;
-use crate::file;
 use crate::source::{self, Named, Source, SourceError};
 
 /// `*` and `?` match neither a slash nor a leading dot.
@@ -30,10 +29,7 @@ pub(super) fn expand(pattern: &Pattern) -> Vec<(PathBuf, Result<Source, SourceEr
         }
         Err(error) if is_hidden(error.path(), pattern) => None,
         Err(error) => {
-            let path = error.path().to_owned();
-            let reason = file::reason(error.error());
-            let denied = SourceError::NotALineage { directory: path.clone(), reason, is_denied: true };
-            Some((path, Err(denied)))
+            Some((error.path().to_owned(), Err(SourceError::unreadable(error.path(), error.error()))))
         }
     };
     matches.filter_map(lineage).collect()

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::layout::only;
-use super::{AcmeClient, Source, SourceError, pair};
+use super::{AcmeClient, Source, SourceError};
 use crate::bundle::Files;
 use crate::file;
 
@@ -14,7 +14,7 @@ const MAX_BYTES: u64 = 256 << 10;
 /// Recognises the layout of a directory with these files.
 pub(super) fn read(directory: &Path, names: &[String]) -> Result<Option<Source>, SourceError> {
     let has = |name: &str| names.iter().any(|other| other == name);
-    let found = |client, cert: &str, key: &str| Ok(Some(Source::new(client, pair(directory, cert, key))));
+    let found = |client, cert: &str, key: &str| Ok(Some(Source::in_directory(client, directory, cert, key)));
     if has("cert.key") && has("fullchain.cer") && (has("order.json") || has("fullchain.pfx")) {
         return found(AcmeClient::PoshAcme, "fullchain.cer", "cert.key");
     }
@@ -68,8 +68,10 @@ fn mod_md(directory: &Path, names: &[String]) -> Result<Option<Source>, SourceEr
     let kinds: Vec<&str> = kinds.filter(|kind| names.contains(&format!("privkey{kind}pem"))).collect();
     // Apache prefers the first of `MDPrivateKeys`; without a list, that is RSA.
     let kind = if kinds.contains(&".") { Some(".") } else { only(directory, &kinds)? };
-    let pair = |kind: &str| pair(directory, &format!("pubcert{kind}pem"), &format!("privkey{kind}pem"));
-    Ok(kind.map(|kind| Source::new(AcmeClient::ModMd, pair(kind))))
+    Ok(kind.map(|kind| {
+        let (cert, key) = (format!("pubcert{kind}pem"), format!("privkey{kind}pem"));
+        Source::in_directory(AcmeClient::ModMd, directory, &cert, &key)
+    }))
 }
 
 /// `CONFDIR/NAME/cert.pem`, with the key in `CONFDIR/private/NAME/key.pem`.
@@ -81,7 +83,7 @@ fn uacme(directory: &Path, names: &[String]) -> Option<Source> {
 }
 
 /// Each `NAME` for which both files exist.
-fn stems<'a>(names: &'a [String], suffix: &str, key_suffix: &str) -> Vec<&'a str> {
+pub(super) fn stems<'a>(names: &'a [String], suffix: &str, key_suffix: &str) -> Vec<&'a str> {
     let stems = names.iter().filter_map(|name| name.strip_suffix(key_suffix));
     stems.filter(|stem| names.contains(&format!("{stem}{suffix}"))).collect()
 }

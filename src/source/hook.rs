@@ -2,84 +2,56 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{AcmeClient, Source, pair};
+use super::{AcmeClient, Source};
 use crate::bundle::{self, Files};
 use crate::env::Env;
 use crate::file;
 
-/// A hook as described by its variables. No file has been opened yet.
-pub(super) enum Hook {
-    /// certbot's deploy hook: a directory of four links.
-    Certbot { lineage: PathBuf },
-    /// acme.sh's `--reloadcmd`. At least one of `full_chain` and `leaf` is set.
-    AcmeSh { key: PathBuf, full_chain: Option<PathBuf>, leaf: Option<PathBuf> },
-    /// lego's hook, version 5 or 4.
-    Lego { files: Files },
+/// The lineages that the variables name. Those of acme.sh have names that other programs use, too, so without its
+/// `Le_Domain` they count only if there are no others.
+pub(super) fn detect(env: &Env) -> Vec<Source> {
+    let acme_sh = acme_sh(env);
+    let (named, nameless) = if env.raw("Le_Domain").is_some() { (acme_sh, None) } else { (None, acme_sh) };
+    let sources: Vec<Source> = [certbot(env), named, lego(env)].into_iter().flatten().collect();
+    if sources.is_empty() { nameless.into_iter().collect() } else { sources }
 }
 
-impl Hook {
-    /// Recognises the hooks whose variables are set. The variables of acme.sh have names that other programs use, too,
-    /// so without its `Le_Domain` they count only if there are no others.
-    pub(super) fn detect(env: &Env) -> Vec<Self> {
-        let acme_sh = Self::acme_sh(env);
-        let (named, nameless) =
-            if env.raw("Le_Domain").is_some() { (acme_sh, None) } else { (None, acme_sh) };
-        let hooks: Vec<Self> = [Self::certbot(env), named, Self::lego(env)].into_iter().flatten().collect();
-        if hooks.is_empty() { nameless.into_iter().collect() } else { hooks }
-    }
+/// Whether this is a post hook of certbot, which runs once per run and is not passed the renewed lineages.
+///
+/// From 4.2 on, it sets `FAILED_DOMAINS` for post hooks and for nothing else, even if no renewal failed. A
+/// `RENEWED_LINEAGE` beside it is left over from the last deploy hook of the run.
+pub(crate) fn is_certbot_post_hook(env: &Env) -> bool {
+    let is_certbot =
+        env.has("FAILED_DOMAINS") || env.raw("RENEWED_DOMAINS").is_some() && certbot(env).is_none();
+    is_certbot && acme_sh(env).is_none() && lego(env).is_none()
+}
 
-    /// Whether this is a post hook of certbot, which runs once per run and is not passed the renewed lineages.
-    ///
-    /// From 4.2 on, it sets `FAILED_DOMAINS` for post hooks and for nothing else, even if no renewal failed. A
-    /// `RENEWED_LINEAGE` beside it is left over from the last deploy hook of the run.
-    pub(super) fn is_certbot_post_hook(env: &Env) -> bool {
-        let is_certbot =
-            env.has("FAILED_DOMAINS") || env.raw("RENEWED_DOMAINS").is_some() && Self::certbot(env).is_none();
-        is_certbot && Self::acme_sh(env).is_none() && Self::lego(env).is_none()
-    }
+/// certbot's deploy hook: a directory of four links.
+fn certbot(env: &Env) -> Option<Source> {
+    let lineage = env.path("RENEWED_LINEAGE")?;
+    Some(Source::in_directory(AcmeClient::Certbot, &lineage, "fullchain.pem", "privkey.pem"))
+}
 
-    fn certbot(env: &Env) -> Option<Self> {
-        env.path("RENEWED_LINEAGE").map(|lineage| Self::Certbot { lineage })
-    }
+/// acme.sh's `--reloadcmd`.
+fn acme_sh(env: &Env) -> Option<Source> {
+    let key = Some(env.path("CERT_KEY_PATH")?);
+    let leaf = env.path("CERT_PATH");
+    let is_fresh = |path: &PathBuf| !leaf.as_ref().is_some_and(|leaf| is_stale(path, leaf));
+    let files = match env.path("CERT_FULLCHAIN_PATH").filter(is_fresh) {
+        Some(cert) => Files { cert, issuers: None, key },
+        None => Files { cert: leaf?, issuers: env.path("CA_CERT_PATH"), key },
+    };
+    Some(Source::new(AcmeClient::AcmeSh, files).with_acme_directory(env, "ACME_DIRECTORY"))
+}
 
-    fn acme_sh(env: &Env) -> Option<Self> {
-        let key = env.path("CERT_KEY_PATH")?;
-        let (full_chain, leaf) = (env.path("CERT_FULLCHAIN_PATH"), env.path("CERT_PATH"));
-        (full_chain.is_some() || leaf.is_some()).then_some(Self::AcmeSh { key, full_chain, leaf })
-    }
-
-    fn lego(env: &Env) -> Option<Self> {
-        ["LEGO_HOOK_", "LEGO_"].iter().find_map(|prefix| {
-            let path = |name: &str| env.path(&format!("{prefix}{name}"));
-            let files = Files {
-                cert: path("CERT_PATH")?,
-                issuers: path("ISSUER_CERT_PATH"),
-                key: Some(path("CERT_KEY_PATH")?),
-            };
-            Some(Self::Lego { files })
-        })
-    }
-
-    /// Finds the files.
-    pub(super) fn source(self, env: &Env) -> Source {
-        match self {
-            Self::Certbot { lineage } => {
-                Source::new(AcmeClient::Certbot, pair(&lineage, "fullchain.pem", "privkey.pem"))
-            }
-            Self::AcmeSh { key, full_chain, leaf } => {
-                let is_fresh = |path: &PathBuf| !leaf.as_ref().is_some_and(|leaf| is_stale(path, leaf));
-                let (cert, issuers) = match full_chain.filter(is_fresh) {
-                    Some(full_chain) => (full_chain, None),
-                    None => (leaf.unwrap_or_default(), env.path("CA_CERT_PATH")),
-                };
-                let files = Files { cert, issuers, key: Some(key) };
-                Source::new(AcmeClient::AcmeSh, files).with_acme_directory(env, "ACME_DIRECTORY")
-            }
-            Self::Lego { files } => {
-                Source::new(AcmeClient::Lego, files).with_acme_directory(env, "LEGO_HOOK_ACCOUNT_SERVER")
-            }
-        }
-    }
+/// lego's hook, version 5 or 4.
+fn lego(env: &Env) -> Option<Source> {
+    let files = ["LEGO_HOOK_", "LEGO_"].iter().find_map(|prefix| {
+        let path = |name: &str| env.path(&format!("{prefix}{name}"));
+        let (cert, key) = (path("CERT_PATH")?, path("CERT_KEY_PATH")?);
+        Some(Files { cert, issuers: path("ISSUER_CERT_PATH"), key: Some(key) })
+    })?;
+    Some(Source::new(AcmeClient::Lego, files).with_acme_directory(env, "LEGO_HOOK_ACCOUNT_SERVER"))
 }
 
 /// Whether a full chain is missing or lacks the leaf in the other file. acme.sh rewrites the full chain only if the CA
@@ -99,8 +71,7 @@ mod tests {
 
     fn all(variables: &[(&str, &str)]) -> Vec<(AcmeClient, Files)> {
         let env = variables.iter().copied().collect();
-        let sources = Hook::detect(&env).into_iter().map(|hook| hook.source(&env));
-        sources.map(|source| (source.client, source.files)).collect()
+        detect(&env).into_iter().map(|source| (source.client, source.files)).collect()
     }
 
     fn found(variables: &[(&str, &str)]) -> Option<(AcmeClient, Files)> {
@@ -197,7 +168,7 @@ mod tests {
         ];
         for (variables, expected) in rows {
             let env = variables.iter().copied().collect();
-            assert_eq!(Hook::is_certbot_post_hook(&env), expected, "{variables:?}");
+            assert_eq!(is_certbot_post_hook(&env), expected, "{variables:?}");
         }
     }
 

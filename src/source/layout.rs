@@ -1,13 +1,12 @@
 //! Layouts of a lineage's directory, or its certificate file, for `--lineage PATH`.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::client_layout::{self, stems};
 use super::hook::is_stale;
-use super::{AcmeClient, Source, SourceError, client_layout, pair};
+use super::{AcmeClient, Source, SourceError};
 use crate::bundle::Files;
-use crate::file::reason;
 
 /// Recognises the layout by the files in the directory.
 pub(crate) fn read(directory: &Path) -> Result<Source, SourceError> {
@@ -17,19 +16,14 @@ pub(crate) fn read(directory: &Path) -> Result<Source, SourceError> {
     let names = list(directory)?;
     let has = |name: &str| names.iter().any(|other| other == name);
     if has("tls.crt") || has("tls.key") {
-        return Ok(Source::new(
-            AcmeClient::Kubernetes,
-            pair(&kubernetes_version(directory), "tls.crt", "tls.key"),
-        ));
+        return Ok(Source::of_secret(&kubernetes_version(directory)));
     }
     if let Some(source) = client_layout::read(directory, &names)? {
         return Ok(source);
     }
     if has("fullchain.pem") || has("privkey.pem") {
-        return Ok(Source::new(
-            certbot_or_dehydrated(directory),
-            pair(directory, "fullchain.pem", "privkey.pem"),
-        ));
+        let client = certbot_or_dehydrated(directory);
+        return Ok(Source::in_directory(client, directory, "fullchain.pem", "privkey.pem"));
     }
     if let Some(source) = acme_sh(directory, &names)? {
         return Ok(source);
@@ -39,7 +33,8 @@ pub(crate) fn read(directory: &Path) -> Result<Source, SourceError> {
     }
     // traefik-certs-dumper with a directory for each domain.
     if has("certificate.crt") && has("privatekey.key") {
-        return Ok(Source::new(AcmeClient::Files, pair(directory, "certificate.crt", "privatekey.key")));
+        let client = AcmeClient::Files;
+        return Ok(Source::in_directory(client, directory, "certificate.crt", "privatekey.key"));
     }
     // lego's `--path` is the parent directory.
     let certificates = directory.join("certificates");
@@ -48,22 +43,17 @@ pub(crate) fn read(directory: &Path) -> Result<Source, SourceError> {
     {
         return Ok(source);
     }
-    let reason = "it contains no fullchain.pem, fullchain.cer, NAME.crt or tls.crt".into();
-    Err(SourceError::NotALineage { directory: directory.to_owned(), reason, is_denied: false })
+    let reason = "it contains no fullchain.pem, fullchain.cer, NAME.crt or tls.crt";
+    Err(SourceError::not_a_lineage(directory, reason))
 }
 
 /// A certificate whose key has the same name in the same directory (nginx), has it in the directory `private` beside
 /// (traefik-certs-dumper), or is in the same file (`HAProxy`).
 fn certificate_file(path: &Path) -> Result<Source, SourceError> {
-    let error = |reason: &str, is_denied| SourceError::NotALineage {
-        directory: path.to_owned(),
-        reason: reason.to_owned(),
-        is_denied,
-    };
     let is_certificate =
         matches!(path.extension().and_then(|ending| ending.to_str()), Some("crt" | "cer" | "pem"));
     let (Some(stem), Some(directory), true) = (path.file_stem(), path.parent(), is_certificate) else {
-        return Err(error("its name does not end with .crt, .cer or .pem", false));
+        return Err(SourceError::not_a_lineage(path, "its name does not end with .crt, .cer or .pem"));
     };
     let mut key = stem.to_owned();
     key.push(".key");
@@ -71,25 +61,19 @@ fn certificate_file(path: &Path) -> Result<Source, SourceError> {
     let private = directory.parent().map(|parent| parent.join("private").join(&key));
     let key = [Some(beside), private].into_iter().flatten().find(|key| key.is_file());
     if key.is_none() {
-        let text = fs::read(path)
-            .map_err(|failed| error(&reason(&failed), failed.kind() == ErrorKind::PermissionDenied))?;
+        let text = fs::read(path).map_err(|error| SourceError::unreadable(path, &error))?;
         if memchr::memmem::find(&text, b"PRIVATE KEY-----").is_none() {
-            return Err(error("there is no key for it, neither in the file nor beside it", false));
+            let reason = "there is no key for it, neither in the file nor beside it";
+            return Err(SourceError::not_a_lineage(path, reason));
         }
     }
     Ok(Source::new(AcmeClient::Files, Files { cert: path.to_owned(), issuers: None, key }))
 }
 
 fn list(directory: &Path) -> Result<Vec<String>, SourceError> {
-    let error = |error: std::io::Error| SourceError::NotALineage {
-        directory: directory.to_owned(),
-        reason: reason(&error),
-        is_denied: error.kind() == ErrorKind::PermissionDenied,
-    };
-    let mut names: Vec<String> = fs::read_dir(directory)
-        .map_err(error)?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
+    let entries = fs::read_dir(directory).map_err(|error| SourceError::unreadable(directory, &error))?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.collect();
     names.sort_unstable();
     Ok(names)
 }
@@ -116,9 +100,7 @@ fn certbot_or_dehydrated(directory: &Path) -> AcmeClient {
 
 /// Finds `DOMAIN.key`, `DOMAIN.cer`, `ca.cer` and `fullchain.cer`; the full chain may be stale.
 fn acme_sh(directory: &Path, names: &[String]) -> Result<Option<Source>, SourceError> {
-    let Some(domain) = only(directory, &paired(names, ".cer"))? else {
-        return Ok(None);
-    };
+    let Some(domain) = only(directory, &stems(names, ".cer", ".key"))? else { return Ok(None) };
     let leaf = directory.join(format!("{domain}.cer"));
     let full_chain = directory.join("fullchain.cer");
     let key = Some(directory.join(format!("{domain}.key")));
@@ -132,18 +114,10 @@ fn acme_sh(directory: &Path, names: &[String]) -> Result<Option<Source>, SourceE
 
 /// Finds `NAME.crt`, `NAME.key` and possibly `NAME.issuer.crt`.
 fn lego(directory: &Path, names: &[String]) -> Result<Option<Source>, SourceError> {
-    let Some(stem) = only(directory, &paired(names, ".crt"))? else {
-        return Ok(None);
-    };
+    let Some(stem) = only(directory, &stems(names, ".crt", ".key"))? else { return Ok(None) };
     let file = |ending: &str| directory.join(format!("{stem}.{ending}"));
     let files = Files { cert: file("crt"), issuers: Some(file("issuer.crt")), key: Some(file("key")) };
     Ok(Some(Source::new(AcmeClient::Lego, files)))
-}
-
-/// Returns each `NAME` for which both `NAME.key` and a certificate with the given ending exist.
-fn paired<'a>(names: &'a [String], ending: &str) -> Vec<&'a str> {
-    let stems = names.iter().filter_map(|name| name.strip_suffix(".key"));
-    stems.filter(|stem| names.contains(&format!("{stem}{ending}"))).collect()
 }
 
 /// Returns the lineage found, if any; several are an error.

@@ -8,12 +8,13 @@ pub(crate) mod dehydrated;
 mod hook;
 mod layout;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::de::{IntoDeserializer, value};
 use serde::{Deserialize, Serialize};
 
-use self::hook::Hook;
+pub(crate) use self::hook::is_certbot_post_hook;
 use crate::bundle::Files;
 use crate::env::Env;
 use crate::text::display_as_serialized;
@@ -21,37 +22,27 @@ use crate::text::shell_word;
 
 /// The ACME client that renewed the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum AcmeClient {
-    #[serde(rename = "certbot")]
     Certbot,
     #[serde(rename = "acme.sh")]
     AcmeSh,
-    #[serde(rename = "lego")]
     Lego,
-    #[serde(rename = "dehydrated")]
     Dehydrated,
-    #[serde(rename = "acmed")]
     Acmed,
     #[serde(rename = "Caddy")]
     Caddy,
-    #[serde(rename = "getssl")]
     Getssl,
     #[serde(rename = "mod_md")]
     ModMd,
     #[serde(rename = "Posh-ACME")]
     PoshAcme,
-    #[serde(rename = "simple-acme")]
     SimpleAcme,
-    #[serde(rename = "step")]
     Step,
-    #[serde(rename = "tailscale")]
     Tailscale,
-    #[serde(rename = "uacme")]
     Uacme,
-    #[serde(rename = "kubernetes")]
     Kubernetes,
     /// No client is known: the files were named individually.
-    #[serde(rename = "files")]
     Files,
 }
 
@@ -107,6 +98,18 @@ pub(crate) enum SourceError {
     SeveralLineages { directory: PathBuf, names: Vec<String> },
 }
 
+impl SourceError {
+    /// A file or directory that cannot be read.
+    pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
+        let (directory, is_denied) = (path.to_owned(), error.kind() == io::ErrorKind::PermissionDenied);
+        Self::NotALineage { directory, reason: crate::file::reason(error), is_denied }
+    }
+
+    fn not_a_lineage(path: &Path, reason: &str) -> Self {
+        Self::NotALineage { directory: path.to_owned(), reason: reason.to_owned(), is_denied: false }
+    }
+}
+
 /// Files or directory named by the command line or the configuration; empty in a hook.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Named {
@@ -142,7 +145,7 @@ pub(crate) fn find(named: &Named, env: &Env) -> Result<Source, SourceError> {
         }
         return Ok(Source { directory: Some(directory.clone()), ..source });
     }
-    let mut sources = Hook::detect(env).into_iter().map(|hook| hook.source(env));
+    let mut sources = hook::detect(env).into_iter();
     let source = sources.next().ok_or(SourceError::NoSource)?;
     match sources.find(|other| other.real_path() != source.real_path()) {
         None => Ok(source),
@@ -152,12 +155,7 @@ pub(crate) fn find(named: &Named, env: &Env) -> Result<Source, SourceError> {
 
 /// Whether the variables of an ACME client's hook are set.
 pub(crate) fn is_hook(env: &Env) -> bool {
-    !Hook::detect(env).is_empty()
-}
-
-/// Whether this is a post hook of certbot, where a call that names no files has nothing to deploy.
-pub(crate) fn is_certbot_post_hook(env: &Env) -> bool {
-    Hook::is_certbot_post_hook(env)
+    !hook::detect(env).is_empty()
 }
 
 /// Returns the source of a lineage deployed before. Some clients move their files at a renewal; those are located
@@ -224,15 +222,21 @@ impl Source {
         }
     }
 
-    /// A secret in memory. `directory` is the one that its files were provided under.
+    /// A secret of type `kubernetes.io/tls` whose files are in this directory, or were provided under it.
     pub(crate) fn of_secret(directory: &Path) -> Self {
-        Self::new(AcmeClient::Kubernetes, pair(directory, "tls.crt", "tls.key"))
+        Self::in_directory(AcmeClient::Kubernetes, directory, "tls.crt", "tls.key")
     }
 
     /// The source for files that were found, or named one by one.
     pub(crate) fn new(client: AcmeClient, files: Files) -> Self {
         let directory = files.cert.parent().map(Path::to_owned);
         Self { client, files, directory, target: None, acme_directory: None }
+    }
+
+    /// The source for a certificate with its key in one directory.
+    fn in_directory(client: AcmeClient, directory: &Path, cert: &str, key: &str) -> Self {
+        let key = Some(directory.join(key));
+        Self::new(client, Files { cert: directory.join(cert), issuers: None, key })
     }
 
     /// The URL of the ACME directory, if the client gives it; it reveals staging environments. A variable is more recent
@@ -244,9 +248,4 @@ impl Source {
     fn with_acme_directory(self, env: &Env, variable: &str) -> Self {
         Self { acme_directory: env.text(variable).ok().flatten().map(str::to_owned), ..self }
     }
-}
-
-/// A certificate and its key in one directory.
-fn pair(directory: &Path, cert: &str, key: &str) -> Files {
-    Files { cert: directory.join(cert), issuers: None, key: Some(directory.join(key)) }
 }

@@ -37,7 +37,7 @@ const IMPORTS: [(&str, &[&str]); 42] = [
     // Settings and state.
     ("settings", &["clock", "env", "file", "names", "secret", "text"]),
     ("state", &["clock", "sightings", "file", "leaf", "names", "outcome", "settings", "source", "text"]),
-    ("inventory", &["bundle", "env", "file", "names", "settings", "source", "state", "text"]),
+    ("inventory", &["bundle", "env", "names", "settings", "source", "state", "text"]),
     // The service.
     ("trust", &["clock", "file", "settings", "text"]),
     // `key` and `pem`, to remove the numbers of a downloaded key from the rest of its record.
