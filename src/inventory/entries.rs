@@ -19,7 +19,6 @@ pub(super) struct Entries<'a> {
     /// By real path and target: a client may name a lineage by a link to the configured directory.
     by_real_path: HashMap<(PathBuf, Option<String>), (String, &'a LineageEntry)>,
     pub(super) unusable: Vec<Unusable<'a>>,
-    patterns: Vec<&'a LineageEntry>,
     /// Patterns that match no lineage.
     pub(super) unmatched: Vec<&'a str>,
     all: &'a [LineageEntry],
@@ -36,14 +35,11 @@ impl<'a> Entries<'a> {
     /// Finds the lineages of all entries.
     pub(super) fn find(file: &'a Configuration) -> Self {
         let mut entries = Self { all: &file.lineages, ..Self::default() };
-        let is_pattern = |entry: &&LineageEntry| matches!(entry.location, Location::Pattern(_));
-        // If several entries name one lineage and account, the first one counts, as in a hook.
-        let (patterns, others): (Vec<_>, Vec<_>) = file.lineages.iter().partition(is_pattern);
-        for entry in others {
-            entries.add(entry, entry.path(), find(entry));
-        }
-        for entry in &patterns {
-            let Location::Pattern(pattern) = &entry.location else { continue };
+        for entry in by_precedence(file) {
+            let Location::Pattern(pattern) = &entry.location else {
+                entries.add(entry, entry.path(), find(entry));
+                continue;
+            };
             let matches = pattern::expand(pattern);
             if matches.is_empty() {
                 entries.unmatched.push(pattern.as_str());
@@ -52,7 +48,6 @@ impl<'a> Entries<'a> {
                 entries.add(entry, &path, found);
             }
         }
-        entries.patterns = patterns;
         let paths = entries.found.iter().map(|(name, (entry, source))| {
             ((source.real_path(), source.target.clone()), (name.clone(), *entry))
         });
@@ -89,7 +84,7 @@ impl<'a> Entries<'a> {
         let is_recorded = |unusable: &Unusable<'_>| is_at(unusable, recorded);
         let entry = match self.unusable.iter().position(is_recorded) {
             Some(position) => Some(self.unusable.swap_remove(position).entry),
-            None => self.patterns.iter().copied().find(|entry| is_entry_of(entry, &source)),
+            None => self.all.iter().find(|entry| is_pattern(entry) && is_entry_of(entry, &source)),
         };
         (entry, source)
     }
@@ -137,9 +132,7 @@ pub(crate) fn targets<'a>(
     source: &Source,
 ) -> Vec<(Source, Option<&'a LineageEntry>)> {
     let mut targets: Vec<(Source, Option<&LineageEntry>)> = Vec::new();
-    let is_pattern = |entry: &&LineageEntry| matches!(entry.location, Location::Pattern(_));
-    let (patterns, others): (Vec<_>, Vec<_>) = configuration.lineages.iter().partition(is_pattern);
-    for entry in others.into_iter().chain(patterns) {
+    for entry in by_precedence(configuration) {
         let is_new = targets.iter().all(|(source, _)| source.target != entry.target);
         if is_new && is_location_of(entry, source) {
             let source = source.clone().for_target(entry.target.clone());
@@ -150,6 +143,17 @@ pub(crate) fn targets<'a>(
         targets.push((source.clone(), None));
     }
     targets
+}
+
+/// The entries, patterns last: if several name one lineage and account, the first one counts.
+fn by_precedence(configuration: &Configuration) -> impl Iterator<Item = &LineageEntry> {
+    let (patterns, others): (Vec<_>, Vec<_>) =
+        configuration.lineages.iter().partition(|entry| is_pattern(entry));
+    others.into_iter().chain(patterns)
+}
+
+fn is_pattern(entry: &LineageEntry) -> bool {
+    matches!(entry.location, Location::Pattern(_))
 }
 
 /// Finds the lineage of an entry that is not a pattern.

@@ -11,7 +11,7 @@ use self::entries::{Entries, Unusable};
 pub(crate) use self::shard::Shard;
 use crate::names::{Domain, distinct};
 use crate::settings::{Configuration, LineageEntry};
-use crate::source::{self, Source};
+use crate::source::{Source, SourceError};
 use crate::state::{self, DamagedFile, Given, LineageState, StateDirError, StateError, Store};
 use crate::text;
 
@@ -20,13 +20,20 @@ pub(crate) struct Member<'a> {
     /// Name of its state file; for an unusable entry, its path.
     pub(crate) name: String,
     /// An error only if the lineage was never deployed.
-    pub(crate) source: Result<Source, source::SourceError>,
+    pub(crate) source: Result<Source, SourceError>,
     /// Its entry in the configuration.
     pub(crate) entry: Option<&'a LineageEntry>,
     /// `None` if the lineage was never deployed.
     pub(crate) state: Option<LineageState>,
     /// Whether the configuration no longer says where to deploy the lineage: see [`Entries::is_unclaimed`].
     pub(crate) is_unclaimed: bool,
+}
+
+impl<'a> Member<'a> {
+    /// A lineage that was never deployed.
+    fn new(name: String, source: Result<Source, SourceError>, entry: Option<&'a LineageEntry>) -> Self {
+        Self { name, source, entry, state: None, is_unclaimed: false }
+    }
 }
 
 /// The sites to deploy to: those that an earlier run was given, else those of the entry; empty: every covered one.
@@ -37,6 +44,7 @@ pub(crate) fn domains(given: &Given, entry: Option<&LineageEntry>) -> Vec<Domain
 }
 
 /// The lineages of this host. They are visited one by one, because there may be many thousands.
+#[derive(Default)]
 pub(crate) struct Inventory<'a> {
     store: Option<&'a Store>,
     /// Names of the lineages that have a state file.
@@ -52,13 +60,12 @@ impl<'a> Inventory<'a> {
     /// Finds the lineages of the configuration and lists those that have a state file.
     pub(crate) fn gather(store: Option<&'a Store>, file: &'a Configuration) -> Result<Self, StateDirError> {
         let (recorded, damaged) = store.map(Store::list).transpose()?.unwrap_or_default();
-        Ok(Self { store, recorded, damaged, configured: Entries::find(file), found: BTreeMap::new() })
+        Ok(Self { store, recorded, damaged, ..Self::configured(file) })
     }
 
     /// Finds the lineages of the configuration only.
     pub(crate) fn configured(file: &'a Configuration) -> Self {
-        let (recorded, damaged) = (Vec::new(), Vec::new());
-        Self { store: None, recorded, damaged, configured: Entries::find(file), found: BTreeMap::new() }
+        Self { configured: Entries::find(file), ..Self::default() }
     }
 
     /// Adds a lineage that is neither recorded nor in the configuration.
@@ -94,29 +101,16 @@ impl<'a> Inventory<'a> {
             found.remove(&name);
             let (entry, source) = configured.take(&name, &state.source);
             let is_unclaimed = entry.is_none() && configured.is_unclaimed(&source);
-            visitor(Member { name, source: Ok(source), entry, state: Some(state), is_unclaimed });
+            visitor(Member { state: Some(state), is_unclaimed, ..Member::new(name, Ok(source), entry) });
         }
         for (name, (entry, source)) in configured.found {
-            visitor(Member {
-                name,
-                source: Ok(source),
-                entry: Some(entry),
-                state: None,
-                is_unclaimed: false,
-            });
+            visitor(Member::new(name, Ok(source), Some(entry)));
         }
         for (name, source) in found {
-            visitor(Member { name, source: Ok(source), entry: None, state: None, is_unclaimed: false });
+            visitor(Member::new(name, Ok(source), None));
         }
         for Unusable { entry, path, error } in configured.unusable {
-            let name = text::path(&path);
-            visitor(Member {
-                name,
-                source: Err(error),
-                entry: Some(entry),
-                state: None,
-                is_unclaimed: false,
-            });
+            visitor(Member::new(text::path(&path), Err(error), Some(entry)));
         }
     }
 }
