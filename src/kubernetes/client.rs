@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Response, StatusCode, Url};
 use serde::Deserialize;
 use tokio::time::{sleep, timeout};
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::error::KubernetesError;
 use super::secret_list::SecretList;
-use crate::api::{anonymous_client, failure_reason};
+use crate::api::{anonymous_client, failure_reason, retry_after};
 use crate::clock::Deadline;
 use crate::env::Env;
 use crate::file;
@@ -174,10 +174,4 @@ fn bearer() -> Result<HeaderValue, KubernetesError> {
 
 fn mounted(name: &str) -> Result<Zeroizing<String>, KubernetesError> {
     Ok(file::read_text(&Path::new(SERVICE_ACCOUNT).join(name), MAX_FILE_BYTES, file::default_deadline())?)
-}
-
-/// The pause in `Retry-After`; the API server sends seconds.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
 }
