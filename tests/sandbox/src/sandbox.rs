@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
@@ -23,7 +26,8 @@ use crate::request_log::RecordedRequest;
 use crate::server::{self, Server};
 use crate::store::sites::{self, NewSite};
 use crate::store::{self, Store, certs, packages};
-use crate::{clock, names, push, site_fields};
+use crate::transport::{AbortHandle, HttpResponse};
+use crate::{api, clock, control, names, push, site_fields};
 
 /// A running sandbox. Dropping it stops it and frees its ports.
 pub struct Sandbox {
@@ -91,6 +95,20 @@ impl Sandbox {
     /// Returns the receiver of lines for the terminal; `None` after the first call.
     pub fn take_notices(&mut self) -> Option<mpsc::UnboundedReceiver<String>> {
         self.notices.take()
+    }
+
+    /// Handles a request to the API as if it had arrived on a connection with the number 0. A fault that closes the
+    /// connection would never return.
+    pub fn call_api(&self, request: Request<String>) -> Response<Bytes> {
+        let request = request.map(Full::from);
+        let response = api::handle(self.app.clone(), 0, request, AbortHandle::default());
+        self.runtime.block_on(async { complete(response.await).await })
+    }
+
+    /// Handles a request to the control port.
+    pub fn call_control(&self, request: Request<String>) -> Response<Bytes> {
+        let response = control::handle(self.app.clone(), request);
+        self.runtime.block_on(async { complete(response.await).await })
     }
 
     /// Returns the API requests so far, in order of arrival.
@@ -223,6 +241,12 @@ impl Drop for Sandbox {
             let _ = thread.join();
         }
     }
+}
+
+async fn complete(response: HttpResponse) -> Response<Bytes> {
+    let (head, body) = response.into_parts();
+    let Ok(body) = body.collect().await;
+    Response::from_parts(head, body.to_bytes())
 }
 
 #[track_caller]

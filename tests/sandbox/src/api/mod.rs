@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, StatusCode, Version, header};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::Body;
 use serde_json::Value;
 
 use crate::app::App;
@@ -31,7 +31,7 @@ const MAX_BODY: usize = 4 * 1024 * 1024;
 pub(crate) async fn handle(
     app: Arc<App>,
     connection: u64,
-    request: Request<Incoming>,
+    request: Request<impl Body<Data = Bytes> + Unpin>,
     abort: AbortHandle,
 ) -> HttpResponse {
     let (head, body) = request.into_parts();
@@ -60,7 +60,7 @@ pub(crate) async fn handle(
 
 /// Reads the body; `None` if it is incomplete or too large. A body that is too large is read to its end, so
 /// that the client has finished sending when the response arrives.
-async fn read_body(mut body: Incoming) -> Option<Bytes> {
+async fn read_body(mut body: impl Body<Data = Bytes> + Unpin) -> Option<Bytes> {
     let mut bytes = Vec::new();
     let mut length = 0;
     while let Some(frame) = body.frame().await {

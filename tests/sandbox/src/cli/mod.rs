@@ -76,7 +76,7 @@ pub(crate) struct ServeArgs {
     pub(crate) push_seconds: f64,
 
     /// Vary what the API document leaves open; 0 is the plain service
-    #[arg(long, alias = "whims", value_name = "SEED", default_value_t = 0)]
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub(crate) quirks: u64,
 
     /// Write the addresses and the API key to this JSON file once the ports are open

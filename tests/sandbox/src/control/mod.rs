@@ -5,11 +5,12 @@ mod certs;
 mod edge;
 mod packages;
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::Body;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -46,7 +47,10 @@ impl From<rusqlite::Error> for ControlError {
 }
 
 /// Responds to one request to the control port.
-pub(crate) async fn handle(app: Arc<App>, request: Request<Incoming>) -> HttpResponse {
+pub(crate) async fn handle<B>(app: Arc<App>, request: Request<B>) -> HttpResponse
+where
+    B: Body<Error: Display>,
+{
     let (head, body) = request.into_parts();
     let result = match body.collect().await {
         Ok(body) => route(&app, &head.method, head.uri.path(), &body.to_bytes()).await,
@@ -77,8 +81,7 @@ async fn route(app: &Arc<App>, method: &Method, path: &str, body: &[u8]) -> Resu
         ("DELETE", ["edge", "handshakes"]) => Ok(edge::reset_handshakes(app)),
         ("DELETE", ["edge", name]) => edge::remove_override(app, name),
         ("GET", ["dns"]) => dns(app),
-        // `whims` is the former name.
-        ("GET", ["quirks" | "whims"]) => Ok(drawn_quirks(app)),
+        ("GET", ["quirks"]) => Ok(drawn_quirks(app)),
         ("POST", ["certs", "upload"]) => certs::upload(app, body),
         ("POST", ["certs", id]) => certs::replace(app, id, body),
         ("POST", ["packages", id]) => packages::change(app, id, body),

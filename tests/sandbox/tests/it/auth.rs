@@ -1,6 +1,8 @@
 //! Authentication and ownership (sections 4 and 5).
 
-use serde_json::json;
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
 
 use crate::support::{KEY, OTHER_KEY, Server, TestCert};
 
@@ -24,21 +26,21 @@ const ENDPOINTS: [(&str, &str); 11] = [
 fn every_endpoint_requires_a_key() {
     let server = Server::start();
     let before = server.get("/api/me/sites");
-    let body = json!({ "domain": "a.example" });
-    let headers: [&[(&str, &str)]; 6] = [
-        &[],
-        &[("authorization", "Bearer wrong")],
-        &[("authorization", "Bearer ")],
-        &[("authorization", KEY)],
-        &[("authorization", "Basic c2FuZGJveC1rZXk=")],
-        &[("authorization", "Basic sandbox-key")],
+    let credentials = [
+        None,
+        Some("Bearer wrong"),
+        Some("Bearer "),
+        Some(KEY),
+        Some("Basic c2FuZGJveC1rZXk="),
+        Some("Basic sandbox-key"),
     ];
     for (method, path) in ENDPOINTS {
-        for headers in headers {
-            let url = format!("{}{path}", server.url("api"));
-            let response = server.send(method, &url, headers, (method == "POST").then_some(&body));
+        for credentials in credentials {
+            let mut headers = vec![("content-type", "application/json")];
+            headers.extend(credentials.map(|credentials| ("authorization", credentials)));
+            let response = server.send("api", method, path, &headers, r#"{"domain":"a.example"}"#).unwrap();
             response.expect_error(401);
-            assert_eq!(response.headers["www-authenticate"], "Bearer", "{method} {path} {headers:?}");
+            assert_eq!(response.headers["www-authenticate"], "Bearer", "{method} {path} {credentials:?}");
         }
     }
     assert_eq!(server.get("/api/me/sites"), before);
@@ -55,79 +57,69 @@ fn keys_of_an_account_are_equivalent() {
 }
 
 /// Section 5: "access to other accounts' sites or resources is refused (404 on site lookups …)"; section 4:
-/// "Site-related endpoints only act on sites owned by the caller's account".
+/// "Site-related endpoints only act on sites owned by the caller's account". Section 4.3: a download returns key material,
+/// so only the owner may have it. An update's site is checked before its body.
 #[test]
-fn site_of_another_account_is_404() {
+fn resource_of_another_account_is_404() {
     let server = Server::start();
-    let before = server.api_with_key(OTHER_KEY, "GET", "/api/sites/20", None).expect_ok();
-    let calls = [
-        ("GET", "/api/sites/20"),
-        ("POST", "/api/sites/20/update"),
-        ("POST", "/api/sites/20/enable"),
-        ("POST", "/api/sites/20/disable"),
-        ("DELETE", "/api/sites/20"),
+    let owned = || {
+        let get = |path| server.api_with_key(OTHER_KEY, "GET", path, None).expect_ok();
+        ["/api/sites/20", "/api/certs/7/download"].map(get)
+    };
+    let before = owned();
+    const SITES: &[&str] = &["20", "999", "0", "-1", "x", "99999999999999999999", ""];
+    let rows = [
+        ("GET", "/api/sites/ID", SITES),
+        ("POST", "/api/sites/ID/update", SITES),
+        ("POST", "/api/sites/ID/enable", SITES),
+        ("POST", "/api/sites/ID/disable", SITES),
+        ("DELETE", "/api/sites/ID", SITES),
+        ("GET", "/api/certs/ID/download", &["7", "999"]),
+        ("GET", "/api/certs/ID/download", &["x"]),
     ];
-    for (method, path) in calls {
-        let unknown_path = path.replace("20", "999");
-        let body = path.ends_with("update").then(|| json!({ "remark": "mine now" }));
-        let others = server.api(method, path, body.as_ref());
-        let unknown = server.api(method, &unknown_path, body.as_ref());
-        assert_eq!(others.expect_error(404), unknown.expect_error(404), "{method} {path}");
+    for (method, path, ids) in rows {
+        let body = path.ends_with("update").then(|| json!({ "cert_id": 7, "remark": "mine now" }));
+        let message =
+            |id: &&str| server.api(method, &path.replace("ID", id), body.as_ref()).expect_error(404);
+        let messages: BTreeSet<String> = ids.iter().map(message).collect();
+        assert_eq!(messages.len(), 1, "{method} {path}: {messages:?}");
     }
-    assert_eq!(server.api_with_key(OTHER_KEY, "GET", "/api/sites/20", None).expect_ok(), before);
+    assert_eq!(owned(), before);
 }
 
 /// Section 5: "403 on references to foreign resources"; section 7: "Update references a resource not owned by
 /// the caller".
 #[test]
-fn resource_of_another_account_is_403() {
+fn reference_to_another_account_is_403() {
     let server = Server::start();
     let before = server.site(10);
     for (name, id) in [("cert_id", 7), ("cert_id", 999), ("package_id", 3), ("package_id", 999)] {
-        server.post("/api/sites/10/update", &json!({ name: id, "remark": "x" })).expect_error(403);
+        server.update(&json!({ name: id, "remark": "x" })).expect_error(403);
     }
     assert_eq!(server.site(10), before, "a refused update saves nothing");
     server.post("/api/sites", &json!({ "domain": "new.example", "cert_id": 7 })).expect_error(403);
     assert_eq!(server.get("/api/me/sites")["total"], 3);
 }
 
-/// Sections 4.3 and 5: a download returns key material, so only the owner may have it.
-#[test]
-fn download_of_another_account_is_404() {
-    let server = Server::start();
-    server.api("GET", "/api/certs/7/download", None).expect_error(404);
-    server.api_with_key(OTHER_KEY, "GET", "/api/certs/7/download", None).expect_ok();
-}
-
-/// Section 5: "Requests with Content-Type: application/json carry JSON bodies".
+/// Section 5: "Requests with Content-Type: application/json carry JSON bodies". Section 8: size limits are not shown; the
+/// sandbox reads at most 4 MiB.
 #[test]
 fn body_must_be_declared_json() {
     let server = Server::start();
-    let key = format!("Bearer {KEY}");
+    let send = |path, content_type, body: &str| {
+        let key = format!("Bearer {KEY}");
+        let headers = [("authorization", &*key), ("content-type", content_type)];
+        server.send("api", "POST", path, &headers, body).unwrap().status
+    };
     for path in ["/api/certs/upload", "/api/certs", "/api/sites", "/api/sites/10/update"] {
-        let url = format!("{}{path}", server.url("api"));
-        let send = |content_type: &str, body: &str| {
-            let request =
-                ureq::post(&url).header("authorization", &key).config().http_status_as_error(false).build();
-            request.header("content-type", content_type).send(body).unwrap().status().as_u16()
-        };
-        assert_eq!(send("text/plain", "{}"), 415, "{path}");
-        assert_eq!(send("application/json", "{"), 400, "{path}");
-        assert_eq!(send("application/json", "[]"), 400, "{path}");
+        let rows =
+            [("text/plain", "{}", 415), ("application/json", "{", 400), ("application/json", "[]", 400)];
+        for (content_type, body, expected) in rows {
+            assert_eq!(send(path, content_type, body), expected, "{path}");
+        }
     }
-    let cert = TestCert::new(&["a.example"]);
-    let with_charset = ureq::post(format!("{}/api/certs/upload", server.url("api")))
-        .header("authorization", &key)
-        .header("content-type", "application/json; charset=utf-8")
-        .send(cert.upload_body("a.example").to_string());
-    assert_eq!(with_charset.unwrap().status(), 200);
-}
-
-/// Section 8: size limits are not shown; the sandbox reads at most 4 MiB.
-#[test]
-fn body_over_4_mib_is_413() {
-    let server = Server::start();
-    let body = json!({ "domain": "a.example", "cert_pem": "x".repeat(5_000_000) });
-    assert_eq!(server.post("/api/certs/upload", &body).status, 413);
-    assert_eq!(server.certs().len(), 1);
+    let upload = TestCert::new(&["a.example"]).upload_body("a.example").to_string();
+    assert_eq!(send("/api/certs/upload", "application/json; charset=utf-8", &upload), 200);
+    let large = Value::from("x".repeat(5_000_000)).to_string();
+    assert_eq!(send("/api/certs/upload", "application/json", &large), 413);
 }

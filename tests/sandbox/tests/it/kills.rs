@@ -5,10 +5,11 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{KEY, Server, TestCert, serve_command, test_world};
+use crate::support::{KEY, Server, TestCert, send_signal, serve_command, test_world, with};
 
 const KILLS: u32 = 200;
 
@@ -26,13 +27,12 @@ impl Model {
     /// Reads the state from the service, and checks that every site has its DNS record.
     fn observe(server: &Server) -> Self {
         let site = server.site(10);
-        let sites = server.get("/api/me/sites")["sites"].as_array().unwrap().clone();
         let record = server.certs().into_iter().find(|cert| cert["id"] == 1001).map(|cert| {
-            let record = server.get("/api/certs/1001/download");
-            (cert["name"].as_str().unwrap().to_owned(), record["cert_pem"].as_str().unwrap().to_owned())
+            let chain = server.download(1001)["cert_pem"].clone();
+            (cert["name"].as_str().unwrap().to_owned(), chain.as_str().unwrap().to_owned())
         });
-        let domains = domains_of(&sites);
-        let dns = server.control("GET", "/dns", None).expect_ok().as_array().unwrap().clone();
+        let domains = domains_of(server.get("/api/me/sites")["sites"].as_array().unwrap());
+        let dns = server.listed("/dns");
         assert!(domains.is_subset(&domains_of(&dns)));
         assert_eq!(dns.len(), domains.len() + 1, "the sites of account 1 and one of account 2");
         Self { fields: (site["remark"].clone(), site["ssl_ciphers"].clone()), record, domains }
@@ -71,17 +71,15 @@ impl Write {
                 ("POST", "/api/sites/10/update".to_owned(), json!({ "remark": value, "ssl_ciphers": value }))
             }
             Self::Upload(name, cert) => {
-                let mut body = cert.upload_body("a.example");
-                body["name"] = json!(name);
+                let body = with(cert.upload_body("a.example"), &json!({ "name": name }));
                 ("POST", "/api/certs/upload".to_owned(), body)
             }
             Self::Create(domain) => ("POST", "/api/sites".to_owned(), json!({ "domain": domain })),
             Self::Delete(id, _) => ("DELETE", format!("/api/sites/{id}"), Value::Null),
         };
-        let url = format!("{}{path}", server.url("api"));
-        let key = format!("Bearer {KEY}");
-        let body = Some(body).filter(|body| !body.is_null());
-        let response = server.try_send(method, &url, &[("authorization", &key)], body.as_ref())?;
+        let headers = [("authorization", &*format!("Bearer {KEY}")), ("content-type", "application/json")];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let response = server.send("api", method, &path, &headers, &body)?;
         Ok(response.expect_ok()["site"]["id"].as_u64())
     }
 }
@@ -110,12 +108,13 @@ impl Writes {
 /// Writes until the server is killed, `spin` loop iterations after write number `after` has begun, and returns the
 /// write in flight.
 fn write_until_killed(
-    server: &Server,
+    mut server: Server,
     writes: &mut Writes,
     model: &mut Model,
     after: u32,
     spin: u32,
 ) -> Write {
+    let process = server.process().id();
     let started = AtomicU32::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -125,12 +124,12 @@ fn write_until_killed(
             for turn in 0..spin {
                 std::hint::black_box(turn);
             }
-            server.kill();
+            send_signal(process, Signal::KILL);
         });
         loop {
             let write = writes.next();
             started.fetch_add(1, Ordering::AcqRel);
-            match write.send(server) {
+            match write.send(&server) {
                 Err(_) => return write,
                 Ok(id) => {
                     model.apply(&write);
@@ -146,9 +145,7 @@ fn write_until_killed(
 #[test]
 fn kills_lose_no_acknowledged_write() {
     let data = TempDir::new().unwrap();
-    let start = || {
-        Server::start_with(&test_world(), &["--data", data.path().to_str().unwrap(), "--push-seconds", "0"])
-    };
+    let start = || Server::start_process(&["--data", data.path().to_str().unwrap(), "--push-seconds", "0"]);
     let certs = [(); 2].map(|()| TestCert::new(&["a.example"]));
     let mut writes = Writes { number: 0, certs, created: None };
     let mut server = start();
@@ -156,8 +153,7 @@ fn kills_lose_no_acknowledged_write() {
     for kill in 0..KILLS {
         server.hold_pushes(false);
         let spin = kill.wrapping_mul(2_654_435_761) % 40_000;
-        let last = write_until_killed(&server, &mut writes, &mut model, kill % 7, spin);
-        drop(server);
+        let last = write_until_killed(server, &mut writes, &mut model, kill % 7, spin);
         server = start();
         let observed = Model::observe(&server);
         if observed != model {
@@ -184,7 +180,7 @@ fn kill_during_first_start_is_harmless() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        let server = Server::start_with(&test_world(), &args);
+        let server = Server::start_process(&args);
         assert_eq!(server.get("/api/me/sites")["total"], 3, "kill {kill}");
         assert_eq!(server.certs().len(), 1);
     }

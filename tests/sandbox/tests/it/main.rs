@@ -1,4 +1,4 @@
-//! Tests of `edgecert-sandbox serve` over HTTP.
+//! Tests of the sandbox: the service and its control port in process, the rest over sockets and in processes.
 //!
 //! They cover every sentence of `edge-api.md`, sections 2 to 5 and 7, and the sandbox's own features. A test quotes the
 //! sentence that it checks. What the document does not show is the sandbox's choice.
@@ -13,19 +13,16 @@
 
 mod addresses;
 mod auth;
-mod certs;
 mod drift;
 mod edge;
-mod faults;
-mod handshakes;
-mod keys;
 mod kills;
+mod process;
 mod quirks;
 mod readme;
-mod request_log;
+mod rehearse;
+mod requests;
+mod schemathesis;
+mod seeds;
 mod sites;
-mod startup;
-mod states;
-mod storage;
 mod support;
 mod upload;

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use edgecert_sandbox::Options;
 use serde_json::{Value, json};
 
-use crate::support::{Server, TestCert, test_world};
+use crate::support::{Server, TestCert, assert_contains, plain};
 
 /// The records of a certificate list, bare or under any key.
 fn cert_list(value: &Value) -> Vec<Value> {
@@ -15,14 +16,10 @@ fn cert_list(value: &Value) -> Vec<Value> {
 #[test]
 fn documented_behaviour_holds_under_every_seed() {
     for seed in 0..50 {
-        let server = Server::start_with(&test_world(), &["--quirks", &seed.to_string()]);
+        let server = Server::start_with(Options { quirks: seed, ..plain() });
         let cert = TestCert::new(&["a.example", "b.example"]);
         let response = server.upload("a.example", &cert).expect_ok();
-        assert_eq!(
-            (&response["ok"], &response["created"], &response["id"]),
-            (&json!(true), &json!(true), &json!("1001")),
-            "seed {seed}"
-        );
+        assert_contains(&response, &json!({ "ok": true, "created": true, "id": "1001" }));
         assert_eq!(response["bound_sites"].as_array().unwrap().len(), 2);
         assert!(response["not_after"].as_str().unwrap().starts_with("2099-01-01T0"));
         assert_eq!(server.upload("a.example", &cert).expect_ok()["created"], false);
@@ -32,25 +29,26 @@ fn documented_behaviour_holds_under_every_seed() {
         assert_eq!(certs[0]["type"], "lets");
         let site = server.site(10);
         let site = site.get("site").unwrap_or(&site);
-        assert_eq!(
-            (&site["id"], &site["cert_id"], &site["domain"]),
-            (&json!(10), &json!(1001), &json!("a.example"))
-        );
+        assert_contains(site, &json!({ "id": 10, "cert_id": 1001, "domain": "a.example" }));
         assert_eq!(server.api("GET", "/api/sites/20", None).status, 404);
         assert_eq!(server.api_with_key("wrong", "GET", "/api/certs", None).status, 401);
-        assert_eq!(server.upload("a.example", &TestCert::expired(&["a.example"])).status, 400);
-        assert_eq!(server.post("/api/sites/10/update", &json!({ "cert_id": 7 })).status, 403);
-        let update = server.post("/api/sites/10/update", &json!({ "htp2": true })).expect_ok();
-        assert_eq!((&update["ok"], &update["ignored_fields"]), (&json!(true), &json!(["htp2"])));
-        for call in
-            [("POST", "/api/sites/10/disable"), ("POST", "/api/sites/10/enable"), ("DELETE", "/api/sites/12")]
-        {
-            let status = server.api(call.0, call.1, None).status;
-            assert!((200..300).contains(&status), "seed {seed} {call:?}: {status}");
+        let expired = TestCert::valid(&["a.example"], [2019, 2020]);
+        assert_eq!(server.upload("a.example", &expired).status, 400);
+        assert_eq!(server.update(&json!({ "cert_id": 7 })).status, 403);
+        let update = server.update(&json!({ "htp2": true })).expect_ok();
+        assert_contains(&update, &json!({ "ok": true, "ignored_fields": ["htp2"] }));
+        let calls = [
+            ("POST", "/api/sites/10/disable"),
+            ("POST", "/api/sites/10/enable"),
+            ("DELETE", "/api/sites/12"),
+        ];
+        for (method, path) in calls {
+            let status = server.api(method, path, None).status;
+            assert!((200..300).contains(&status), "seed {seed} {method} {path}: {status}");
         }
         server.push_now();
         assert_eq!(server.served_leaf("a.example"), Some(cert.fingerprint()), "seed {seed}");
-        server.control("POST", "/packages/1", Some(&json!({ "traffic_used": 9999 }))).expect_ok();
+        server.control_post("/packages/1", &json!({ "traffic_used": 9999 })).expect_ok();
         server.api("POST", "/api/sites/10/enable", None);
         assert_eq!(server.served_leaf("a.example"), None);
     }
@@ -59,18 +57,17 @@ fn documented_behaviour_holds_under_every_seed() {
 /// Seed 0 is the default.
 #[test]
 fn seeds_are_reproducible() {
-    let drawn = |seed: &str| {
-        Server::start_with(&test_world(), &["--quirks", seed]).control("GET", "/quirks", None).expect_ok()["drawn"].clone()
-    };
-    assert_eq!(drawn("7"), drawn("7"));
-    assert_ne!(drawn("7"), drawn("8"));
-    assert_eq!(drawn("0"), Server::start().control("GET", "/quirks", None).expect_ok()["drawn"]);
+    let drawn =
+        |args: &[&str]| Server::start_process(args).control("GET", "/quirks").expect_ok()["drawn"].clone();
+    assert_eq!(drawn(&["--quirks", "7"]), drawn(&["--quirks", "7"]));
+    assert_ne!(drawn(&["--quirks", "7"]), drawn(&["--quirks", "8"]));
+    assert_eq!(drawn(&["--quirks", "0"]), drawn(&[]));
 }
 
 /// `WRITE_QUIRKS=1 cargo test -p edgecert-sandbox quirks` rewrites `QUIRKS.md`.
 #[test]
 fn quirks_table_is_current() {
-    let table = Server::start().control("GET", "/quirks", None).expect_ok()["table"].clone();
+    let table = Server::start().control("GET", "/quirks").expect_ok()["table"].clone();
     let mut page = String::from(
         "# Quirks\n\n\
          What `edge-api.md` leaves open, with the number of the section, and the variants that the sandbox implements.\n\
@@ -78,17 +75,14 @@ fn quirks_table_is_current() {
          | left open | variants |\n|---|---|\n",
     );
     for row in table.as_array().unwrap() {
-        let variants: Vec<&str> =
-            row["variants"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();
-        writeln!(page, "| {} | {} |", row["open"].as_str().unwrap(), variants.join(" · ")).unwrap();
+        let variants = row["variants"].as_array().unwrap().iter().map(|text| text.as_str().unwrap());
+        let variants = variants.collect::<Vec<_>>().join(" · ");
+        writeln!(page, "| {} | {variants} |", row["open"].as_str().unwrap()).unwrap();
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/QUIRKS.md");
     if option_env!("WRITE_QUIRKS").is_some() {
         std::fs::write(path, &page).unwrap();
     }
-    assert_eq!(
-        std::fs::read_to_string(path).unwrap_or_default(),
-        page,
-        "set WRITE_QUIRKS=1 to rewrite {path}"
-    );
+    let found = std::fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(found, page, "set WRITE_QUIRKS=1 to rewrite {path}");
 }

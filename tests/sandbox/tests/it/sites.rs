@@ -1,52 +1,26 @@
-//! Sites (sections 2.3, 4.4 to 4.7 and 4.9).
+//! Sites (sections 2.3, 4.4 to 4.9), their states and transitions (section 3).
 
+use std::time::Duration;
+
+use edgecert_sandbox::Options;
 use serde_json::{Value, json};
 
-use crate::support::{KEY, NO_PACKAGE_KEY, OTHER_KEY, Server, TestCert};
+use crate::support::{
+    KEY, NO_PACKAGE_KEY, OTHER_KEY, Response, Server, TestCert, assert_contains, plain, with,
+};
 
-/// Field and type from the table in section 2.3; `any` where the type is not shown.
-const FIELDS: [(&str, &str); 29] = [
-    ("id", "number"),
-    ("domain", "string"),
-    ("cname", "string"),
-    ("enabled", "boolean"),
-    ("site_status", "string"),
-    ("disabled_reason", "string"),
-    ("origins", "array"),
-    ("origin_protocol", "string"),
-    ("origin_http_port", "number"),
-    ("origin_https_port", "number"),
-    ("http_enabled", "boolean"),
-    ("https_enabled", "boolean"),
-    ("force_https", "boolean"),
-    ("http2", "boolean"),
-    ("http3", "boolean"),
-    ("cert_id", "number"),
-    ("ssl_mode", "any"),
-    ("ssl_ciphers", "any"),
-    ("hsts", "any"),
-    ("ocsp_stapling", "any"),
-    ("cache_rules", "array"),
-    ("security", "object"),
-    ("access_control", "object"),
-    ("package_id", "number"),
-    ("config_synced", "boolean"),
-    ("created_at", "string"),
-    ("updated_at", "string"),
-    ("load_balance", "any"),
-    ("remark", "string"),
+/// The fields in section 2.3 by their types, and last those whose type is not shown.
+const FIELDS: [(fn(&Value) -> bool, &str); 6] = [
+    (Value::is_number, "id origin_http_port origin_https_port cert_id package_id"),
+    (
+        Value::is_string,
+        "domain cname site_status disabled_reason origin_protocol created_at updated_at remark",
+    ),
+    (Value::is_boolean, "enabled http_enabled https_enabled force_https http2 http3 config_synced"),
+    (Value::is_array, "origins cache_rules"),
+    (Value::is_object, "security access_control"),
+    (|_| true, "ssl_mode ssl_ciphers hsts ocsp_stapling load_balance"),
 ];
-
-fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
 
 /// A value for every writable field except `domain`, `cert_id` and `package_id`.
 fn writable_fields() -> Value {
@@ -60,26 +34,28 @@ fn writable_fields() -> Value {
     })
 }
 
-fn assert_contains(site: &Value, fields: &Value) {
-    for (name, value) in fields.as_object().unwrap() {
-        assert_eq!(&site[name], value, "{name}");
-    }
+fn create(server: &Server, body: &Value) -> Response {
+    server.post("/api/sites", body)
 }
 
-/// Section 2.3; with seed 0 a site has no other fields.
+/// Section 2.3; with seed 0 a site has no other fields. Section 4.4: "Returns an object with sites (array of Site) and total
+/// (number)"; section 4.5: "the same fields as a list element".
 #[test]
 fn site_has_the_documented_fields() {
-    let server = Server::start();
-    server.upload("a.example", &TestCert::new(&["a.example"])).expect_ok();
+    let (server, _) = Server::serving(&["a.example"]);
     let site = server.site(10);
-    for (name, expected) in FIELDS {
-        let found = site.get(name).map(json_type);
-        assert!(found == Some(expected) || (expected == "any" && found.is_some()), "{name} is {found:?}");
+    let mut others = site.as_object().unwrap().clone();
+    for (is_type, names) in FIELDS {
+        for name in names.split(' ') {
+            assert!(others.remove(name).is_some_and(|value| is_type(&value)), "{name}");
+        }
     }
-    assert_eq!(site.as_object().unwrap().len(), FIELDS.len());
+    assert!(others.is_empty(), "undocumented: {others:?}");
     for name in ["created_at", "updated_at"] {
         site[name].as_str().unwrap().parse::<jiff::Timestamp>().expect("ISO 8601");
     }
+    let list = json!({ "sites": [site, server.site(11), server.site(12)], "total": 3 });
+    assert_eq!(server.get("/api/me/sites"), list);
 }
 
 /// Section 2.3: "Elements are objects with addr (string), weight (number), status (boolean)", "One of http,
@@ -104,98 +80,68 @@ fn wrong_field_types_are_refused() {
         ("package_id", json!("1")),
     ];
     for (name, value) in invalid {
-        let message =
-            server.post("/api/sites/10/update", &json!({ name: value, "http3": true })).expect_error(400);
+        let message = server.update(&json!({ name: value, "http3": true })).expect_error(400);
         assert!(message.contains(name), "{message}");
     }
     assert_eq!(server.site(10), before);
-}
-
-/// Section 4.4: "Returns an object with sites (array of Site) and total (number)".
-#[test]
-fn list_has_all_sites_and_total() {
-    let server = Server::start();
-    let list = server.get("/api/me/sites");
-    assert_eq!(list["total"], 3);
-    assert_eq!(
-        list["sites"],
-        json!([server.site(10), server.site(11), server.site(12)]),
-        "section 4.5: the same fields"
-    );
-    assert_eq!(list.as_object().unwrap().len(), 2);
-}
-
-/// Section 4.5: "Returns 404 if the site does not exist or is not owned by the caller".
-#[test]
-fn unknown_site_is_404() {
-    let server = Server::start();
-    for id in ["999", "20", "0", "-1", "x", "99999999999999999999", ""] {
-        server.api("GET", &format!("/api/sites/{id}"), None).expect_error(404);
-    }
 }
 
 /// Section 4.6: "Response: ok, site (Site object, including id and the assigned cname), ignored_fields".
 #[test]
 fn create_saves_writable_fields() {
     let server = Server::start();
-    let mut body = writable_fields();
-    body["domain"] = json!("new.example");
-    let response = server.post("/api/sites", &body).expect_ok();
-    assert_eq!((&response["ok"], &response["ignored_fields"]), (&json!(true), &json!([])));
+    let body = with(writable_fields(), &json!({ "domain": "new.example" }));
+    let response = create(&server, &body).expect_ok();
+    assert_contains(&response, &json!({ "ok": true, "ignored_fields": [], "site": server.site(100) }));
     assert_contains(&response["site"], &body);
-    let id = response["site"]["id"].as_u64().unwrap();
-    assert_eq!(server.site(id), response["site"]);
-    assert_eq!(server.get("/api/me/sites")["total"], 4);
+    assert_eq!(server.get("/api/me/sites")["sites"][3], response["site"]);
 }
 
-/// Section 4.6 does not show which fields are required; others get defaults.
+/// Section 4.6 does not show which fields are required; others get defaults. Section 1: "one record per domain"; the status is
+/// not shown.
 #[test]
-fn create_requires_only_a_domain() {
+fn create_requires_a_new_domain() {
     let server = Server::start();
-    let response = server.post("/api/sites", &json!({ "domain": "new.example" })).expect_ok();
-    assert_eq!(response["site"].as_object().unwrap().len(), FIELDS.len());
-    assert_eq!((&response["site"]["enabled"], &response["site"]["cert_id"]), (&json!(true), &Value::Null));
+    let site = create(&server, &json!({ "domain": "new.example" })).expect_ok()["site"].clone();
+    assert_eq!(site.as_object().unwrap().len(), server.site(10).as_object().unwrap().len());
+    assert_contains(
+        &site,
+        &json!({ "enabled": true, "cert_id": null, "cname": "new-example-100.edge.invalid" }),
+    );
     for invalid in
         [json!({}), json!({ "domain": "" }), json!({ "domain": "two words" }), json!({ "domain": 1 })]
     {
-        server.post("/api/sites", &invalid).expect_error(400);
+        create(&server, &invalid).expect_error(400);
     }
-}
-
-/// Section 1: "one record per domain"; the status is not shown.
-#[test]
-fn domain_of_an_existing_site_is_409() {
-    let server = Server::start();
     for domain in ["a.example", "A.EXAMPLE.", "o.example"] {
-        server.post("/api/sites", &json!({ "domain": domain })).expect_error(409);
+        create(&server, &json!({ "domain": domain })).expect_error(409);
     }
 }
 
-/// Section 4.6, rule 1: "a user_id in the request is ignored".
+/// Section 4.6, rule 1: "a user_id in the request is ignored"; rule 2: "A cname in the request is discarded; the system assigns
+/// it"; rule 4: "Fields not in the writable list are dropped without error and their names listed". Section 4.7: "A misspelled
+/// field name does not cause an error: the request returns 200 with ok:true, the field is ignored, and only ignored_fields
+/// reveals it"; "The response always contains ignored_fields".
 #[test]
-fn owner_is_the_calling_account() {
+fn unwritable_fields_are_listed_as_ignored() {
     let server = Server::start();
-    let response = server.post("/api/sites", &json!({ "domain": "new.example", "user_id": 2 })).expect_ok();
-    assert_eq!(response["ignored_fields"], json!(["user_id"]));
-    let id = &response["site"]["id"];
-    server.api("GET", &format!("/api/sites/{id}"), None).expect_ok();
-    server.api_with_key(OTHER_KEY, "GET", &format!("/api/sites/{id}"), None).expect_error(404);
-}
-
-/// Section 4.6, rule 2: "A cname in the request is discarded; the system assigns it and returns it in the
-/// response and lists"; section 2.3: "read-only".
-#[test]
-fn cname_is_assigned() {
-    let server = Server::start();
-    let response =
-        server.post("/api/sites", &json!({ "domain": "new.example", "cname": "mine.example" })).expect_ok();
-    let cname = response["site"]["cname"].as_str().unwrap();
-    assert_eq!(cname, "new-example-100.edge.invalid");
-    assert_eq!(response["ignored_fields"], json!(["cname"]));
-    let list = server.get("/api/me/sites");
-    assert_eq!(list["sites"][3]["cname"], cname);
-    let update = server.post("/api/sites/100/update", &json!({ "cname": "mine.example" })).expect_ok();
-    assert_eq!((&update["site"]["cname"], &update["ignored_fields"]), (&json!(cname), &json!(["cname"])));
+    let ignored = json!({ "user_id": 2, "cname": "mine.example", "orgins": [], "enabled": false, "id": 1, "config_synced": true });
+    let body = with(ignored, &json!({ "domain": "new.example" }));
+    let response = create(&server, &body).expect_ok();
+    let expected = json!(["cname", "config_synced", "enabled", "id", "orgins", "user_id"]);
+    assert_contains(&response, &json!({ "ok": true, "ignored_fields": expected }));
+    let kept = json!({ "id": 100, "enabled": true, "config_synced": false, "cname": "new-example-100.edge.invalid" });
+    assert_contains(&response["site"], &kept);
+    server.api_with_key(OTHER_KEY, "GET", "/api/sites/100", None).expect_error(404);
+    let before = server.site(10);
+    for name in ["force_htps", "domain", "cname"] {
+        let response = server.update(&json!({ name: "z.example", "http3": true }));
+        assert_eq!(response.status, 200);
+        assert_contains(&response.json(), &json!({ "ok": true, "ignored_fields": [name] }));
+        let site = response.json()["site"].clone();
+        let changed = json!({ "http3": true, "config_synced": false, "updated_at": site["updated_at"] });
+        assert_eq!(site, with(before.clone(), &changed));
+    }
 }
 
 /// Section 4.6, rule 3: "the system picks one of the caller's purchased, unexpired packages; if present, it
@@ -205,102 +151,54 @@ fn cname_is_assigned() {
 fn package_is_picked_or_checked() {
     let server = Server::start();
     let create = |key, body| server.api_with_key(key, "POST", "/api/sites", Some(&body));
-    let picked = create(KEY, json!({ "domain": "new.example" })).expect_ok();
-    assert_eq!(picked["site"]["package_id"], 1, "package 2 is expired");
-    let given = create(KEY, json!({ "domain": "two.example", "package_id": 1 })).expect_ok();
-    assert_eq!(given["site"]["package_id"], 1);
+    for (domain, given) in [("new.example", json!({})), ("two.example", json!({ "package_id": 1 }))] {
+        let site = create(KEY, with(given, &json!({ "domain": domain }))).expect_ok()["site"].clone();
+        assert_eq!(site["package_id"], 1, "package 2 is expired");
+    }
     for package in [2, 3, 999] {
         create(KEY, json!({ "domain": "three.example", "package_id": package })).expect_error(400);
     }
     create(NO_PACKAGE_KEY, json!({ "domain": "three.example" })).expect_error(400);
-    server.control("POST", "/packages/1", Some(&json!({ "traffic_used": 1001 }))).expect_ok();
+    change_package(&server, &json!({ "traffic_used": 1001 }));
     create(KEY, json!({ "domain": "three.example" })).expect_error(400);
     assert_eq!(server.get("/api/me/sites")["total"], 5);
 }
 
-/// Section 4.6, rule 4: "Fields not in the writable list are dropped without error and their names listed".
-#[test]
-fn unwritable_fields_are_listed_as_ignored() {
-    let server = Server::start();
-    let body =
-        json!({ "domain": "new.example", "orgins": [], "enabled": false, "id": 1, "config_synced": true });
-    let response = server.post("/api/sites", &body).expect_ok();
-    assert_eq!(response["ignored_fields"], json!(["config_synced", "enabled", "id", "orgins"]));
-    assert_eq!((&response["site"]["enabled"], &response["site"]["id"]), (&json!(true), &json!(100)));
-}
-
-/// Section 4.7: "only the supplied fields change, absent fields stay unchanged".
+/// Section 4.7: "only the supplied fields change, absent fields stay unchanged". Section 2.1: the id is "the value a site
+/// uses in cert_id".
 #[test]
 fn update_changes_only_supplied_fields() {
     let server = Server::start();
-    for (name, value) in writable_fields().as_object().unwrap() {
-        let before = server.site(11);
-        let response = server.post("/api/sites/11/update", &json!({ name: value })).expect_ok();
-        assert_eq!((&response["ok"], &response["ignored_fields"]), (&json!(true), &json!([])));
-        let mut expected = before;
-        expected[name] = value.clone();
-        expected["config_synced"] = json!(false);
-        expected["updated_at"] = response["site"]["updated_at"].clone();
-        assert_eq!(response["site"], expected, "{name}");
-        assert_eq!(server.site(11), expected);
+    let changes = writable_fields();
+    let changes = changes.as_object().unwrap().iter().map(|(name, value)| json!({ name: value }));
+    for change in changes.chain([json!({}), json!({ "cert_id": 5 }), json!({ "cert_id": null })]) {
+        let before = server.site(10);
+        let response = server.update(&change).expect_ok();
+        let saved = json!({ "config_synced": false, "updated_at": response["site"]["updated_at"] });
+        let expected = with(with(before, &change), &saved);
+        assert_eq!(response, json!({ "ok": true, "site": expected, "ignored_fields": [] }));
+        assert_eq!(server.site(10), expected);
     }
-    assert_contains(&server.site(11), &writable_fields());
-}
-
-/// Section 4.7: "A misspelled field name does not cause an error: the request returns 200 with ok:true, the
-/// field is ignored, and only ignored_fields reveals it"; "The response always contains ignored_fields".
-#[test]
-fn misspelled_field_is_only_listed() {
-    let server = Server::start();
-    let response = server.post("/api/sites/10/update", &json!({ "force_htps": true, "http3": true }));
-    assert_eq!(response.status, 200);
-    let response = response.expect_ok();
-    assert_eq!((&response["ok"], &response["ignored_fields"]), (&json!(true), &json!(["force_htps"])));
-    assert_eq!((&response["site"]["force_https"], &response["site"]["http3"]), (&json!(false), &json!(true)));
-    let empty = server.post("/api/sites/10/update", &json!({})).expect_ok();
-    assert_eq!(empty["ignored_fields"], json!([]));
-    let immutable = server.post("/api/sites/10/update", &json!({ "domain": "z.example" })).expect_ok();
-    assert_eq!(
-        (&immutable["ignored_fields"], &immutable["site"]["domain"]),
-        (&json!(["domain"]), &json!("a.example"))
-    );
-}
-
-/// Section 4.7: "404: Site does not exist or is not owned by the caller"; this is checked before the body.
-#[test]
-fn update_of_unknown_site_is_404() {
-    let server = Server::start();
-    server.post("/api/sites/20/update", &json!({ "cert_id": 7 })).expect_error(404);
-    server.post("/api/sites/999/update", &json!({ "remark": "x" })).expect_error(404);
+    assert_contains(&server.site(10), &writable_fields());
 }
 
 /// Section 4.9: "Deletes the site irreversibly, including its DNS resolution records and edge configuration".
 #[test]
 fn delete_removes_site_dns_and_edge() {
-    let server = Server::start();
-    let cert = TestCert::new(&["a.example"]);
-    server.upload("a.example", &cert).expect_ok();
-    server.push_now();
-    let names = |path: &str| -> Vec<Value> {
-        let list = server.control("GET", path, None).expect_ok();
-        list.as_array().unwrap().iter().map(|entry| entry["domain"].clone()).collect()
-    };
-    assert!(names("/dns").contains(&json!("a.example")) && names("/edge").contains(&json!("a.example")));
+    let (server, cert) = Server::serving(&["a.example"]);
+    let is_listed = |path: &str| server.listed(path).iter().any(|entry| entry["domain"] == "a.example");
+    assert!(is_listed("/dns") && is_listed("/edge"));
     assert_eq!(server.api("DELETE", "/api/sites/10", None).expect_ok(), json!({ "ok": true }));
-    assert!(!names("/dns").contains(&json!("a.example")) && !names("/edge").contains(&json!("a.example")));
+    assert!(!is_listed("/dns") && !is_listed("/edge"));
     assert_eq!(server.served_leaf("a.example"), None);
     for (method, path) in
         [("GET", "/api/sites/10"), ("DELETE", "/api/sites/10"), ("POST", "/api/sites/10/enable")]
     {
         server.api(method, path, None).expect_error(404);
     }
-    assert_eq!(server.get("/api/certs/1001/download")["cert_pem"], cert.cert_pem, "the record is kept");
-    let recreated = server.post("/api/sites", &json!({ "domain": "a.example" })).expect_ok();
-    assert_eq!(
-        (&recreated["site"]["id"], &recreated["site"]["cert_id"]),
-        (&json!(100), &Value::Null),
-        "a new site"
-    );
+    assert_eq!(server.download(1001)["cert_pem"], cert.cert_pem, "the record is kept");
+    let recreated = create(&server, &json!({ "domain": "a.example" })).expect_ok();
+    assert_contains(&recreated["site"], &json!({ "id": 100, "cert_id": null }));
 }
 
 #[test]
@@ -321,4 +219,101 @@ fn unsupported_methods_are_405() {
     for path in ["/", "/api", "/api/", "/api/nothing", "/api/sites/10/nothing", "/sites"] {
         server.api("GET", path, None).expect_error(404);
     }
+}
+
+/// Enables or disables site 10.
+fn switch(server: &Server, action: &str) -> Response {
+    server.api("POST", &format!("/api/sites/10/{action}"), None)
+}
+
+/// Changes package 1, the package of sites 10 to 12.
+fn change_package(server: &Server, change: &Value) -> Value {
+    server.control_post("/packages/1", change).expect_ok()
+}
+
+/// Section 3: "enabled = false. Acceleration of the domain stops immediately", and back: "disabled by the customer: enabled =
+/// true. Config pushed to edge; see config_synced". Section 4.8: "No request body is needed".
+#[test]
+fn disable_is_immediate_and_enable_pushed() {
+    let (server, cert) = Server::serving(&["a.example", "b.example"]);
+    let leaf = Some(cert.fingerprint());
+    assert_eq!(switch(&server, "disable").expect_ok(), json!({ "ok": true }));
+    assert_eq!(server.served_leaf("a.example"), None, "without a push");
+    let disabled =
+        json!({ "enabled": false, "site_status": "stopped", "disabled_reason": "", "cert_id": 1001 });
+    assert_contains(&server.site(10), &disabled);
+    assert_eq!(server.served_leaf("b.example"), leaf, "the other site is not affected");
+    switch(&server, "disable").expect_ok();
+    server.push_now();
+    assert_eq!(switch(&server, "enable").expect_ok(), json!({ "ok": true }));
+    assert_contains(&server.site(10), &json!({ "enabled": true, "config_synced": false }));
+    assert_eq!(server.served_leaf("a.example"), None);
+    server.push_now();
+    assert_eq!(server.served_leaf("a.example"), leaf);
+    assert_contains(&server.site(10), &json!({ "site_status": "running", "config_synced": true }));
+    switch(&server, "enable").expect_ok();
+}
+
+/// Section 3: "system, package traffic exceeded: disabled, disabled_reason set. Distinct from a customer disable"; "remains
+/// disabled. Enable does not succeed; the package must first be topped up, renewed or extended"; section 7: the outcome is not
+/// shown, here 409.
+#[test]
+fn exceeded_traffic_disables_until_topped_up() {
+    let (server, cert) = Server::serving(&["a.example"]);
+    server.api("POST", "/api/sites/11/disable", None).expect_ok();
+    let used =
+        |traffic| change_package(&server, &json!({ "traffic_used": traffic }))["disabled_sites"].clone();
+    assert_eq!(used(1000), json!([]), "the limit itself is allowed");
+    assert_eq!(used(1001), json!([10, 12]));
+    let by_system = json!({ "enabled": false, "site_status": "overlimit", "disabled_reason": "package traffic exceeded" });
+    assert_contains(&server.site(10), &by_system);
+    assert_eq!(server.site(11)["disabled_reason"], "");
+    assert_eq!(server.served_leaf("a.example"), None);
+    assert_eq!(server.api_with_key(OTHER_KEY, "GET", "/api/sites/20", None).expect_ok()["enabled"], true);
+    switch(&server, "enable").expect_error(409);
+    switch(&server, "disable").expect_ok();
+    assert_contains(&server.site(10), &by_system);
+    change_package(&server, &json!({ "traffic_limit": 5000 }));
+    assert_eq!(server.site(10)["enabled"], false, "topping up alone does not enable it");
+    change_package(&server, &json!({ "expires_at": "2020-01-01T00:00:00Z" }));
+    switch(&server, "enable").expect_error(409);
+    change_package(&server, &json!({ "expires_at": "2099-01-01T00:00:00Z" }));
+    switch(&server, "enable").expect_ok();
+    server.push_now();
+    assert_eq!(server.site(10)["disabled_reason"], "");
+    assert_eq!(server.served_leaf("a.example"), Some(cert.fingerprint()));
+}
+
+/// Section 3: "any site, create/update saved: config_synced false until pushed, then true".
+#[test]
+fn every_change_clears_config_synced() {
+    let server = Server::start();
+    let cert = TestCert::new(&["new.example"]);
+    let change = |path: &str, body: &Value| server.post(path, body);
+    let rows: [(&str, &dyn Fn() -> Response); 7] = [
+        ("create", &|| change("/api/sites", &json!({ "domain": "new.example" }))),
+        ("update", &|| change("/api/sites/100/update", &json!({ "http3": true }))),
+        ("upload that binds", &|| server.upload("new.example", &cert)),
+        ("upload that replaces", &|| server.upload("new.example", &cert)),
+        ("disable", &|| change("/api/sites/100/disable", &Value::Null)),
+        ("enable", &|| change("/api/sites/100/enable", &Value::Null)),
+        ("traffic exceeded", &|| server.control_post("/packages/1", &json!({ "traffic_used": 2000 }))),
+    ];
+    for (change, make) in rows {
+        make().expect_ok();
+        assert_eq!(server.site(100)["config_synced"], false, "after {change}");
+        server.push_now();
+        assert_eq!(server.site(100)["config_synced"], true, "{change} pushed");
+    }
+}
+
+/// Section 3: "Push takes a few seconds".
+#[test]
+fn push_happens_automatically() {
+    let server = Server::start_with(Options { push_delay: Duration::from_millis(50), ..plain() });
+    server.hold_pushes(false);
+    let cert = TestCert::new(&["a.example"]);
+    server.upload("a.example", &cert).expect_ok();
+    while server.site(10)["config_synced"] != true {}
+    assert_eq!(server.served_leaf("a.example"), Some(cert.fingerprint()));
 }

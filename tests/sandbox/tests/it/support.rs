@@ -1,11 +1,14 @@
-//! A running `edgecert-sandbox serve`, an HTTP client for it, and certificates of every key type.
+//! A sandbox in this process or in one of its own, requests to it, certificates of every key type, and the real hook.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use edgecert_sandbox::{Options, Sandbox, World, probe};
+use http::Request;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -40,37 +43,87 @@ pub(crate) fn test_world() -> Value {
     })
 }
 
-/// An `edgecert-sandbox serve` process on free ports. Dropping it kills the process.
+/// The plain service with [`test_world`], in memory and without a delay of pushes.
+pub(crate) fn plain() -> Options {
+    let world = World::parse(&test_world().to_string()).unwrap();
+    Options { world, quirks: 0, ..Options::default() }
+}
+
+/// A running sandbox. Dropping it stops it.
 pub(crate) struct Server {
-    child: Mutex<Child>,
+    host: Host,
     /// Content of the ready file.
     pub(crate) ready: Value,
-    _dir: TempDir,
-    agent: ureq::Agent,
+}
+
+/// Where a sandbox runs.
+enum Host {
+    /// In this process; requests need no connection.
+    Here(Box<Sandbox>),
+    Process {
+        child: Child,
+        agent: ureq::Agent,
+        _files: TempDir,
+    },
 }
 
 impl Server {
-    /// Starts a server with [`test_world`] and pushes held.
+    /// Starts the plain service in this process, with pushes held.
     pub(crate) fn start() -> Self {
-        Self::start_with(&test_world(), &[])
+        Self::start_with(plain())
     }
 
-    /// Starts a server with pushes held.
-    pub(crate) fn start_with(world: &Value, args: &[&str]) -> Self {
-        let dir = TempDir::new().unwrap();
-        let mut child = serve_command(&dir, &world.to_string()).args(args).spawn().unwrap();
-        wait_until_ready(&mut child);
-        let ready = std::fs::read_to_string(dir.path().join("ready.json")).unwrap();
+    /// Starts a service in this process, with pushes held.
+    pub(crate) fn start_with(options: Options) -> Self {
+        let sandbox = Sandbox::start(options).unwrap();
+        sandbox.hold_pushes(true);
+        let ready = json!(sandbox.endpoints());
+        Self { host: Host::Here(Box::new(sandbox)), ready }
+    }
+
+    /// Starts the plain service with a certificate for these names, which is bound and pushed to the sites it covers.
+    pub(crate) fn serving(names: &[&str]) -> (Self, TestCert) {
+        let server = Self::start();
+        let cert = server.push_new(names);
+        (server, cert)
+    }
+
+    /// Starts `edgecert-sandbox serve` with [`test_world`] and these arguments on free ports, with pushes held.
+    pub(crate) fn start_process(args: &[&str]) -> Self {
+        let files = TempDir::new().unwrap();
+        let mut child = serve_command(&files, &test_world().to_string()).args(args).spawn().unwrap();
+        // The line for the control port is the last one, printed after the ready file is written.
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        if !lines.any(|line| line.unwrap().trim_start().starts_with("control")) {
+            panic!("the sandbox did not start: {:?}", child.wait_with_output());
+        }
+        let ready = std::fs::read_to_string(files.path().join("ready.json")).unwrap();
         let agent = ureq::Agent::config_builder().http_status_as_error(false).max_redirects(0).build().into();
-        let server =
-            Self { child: Mutex::new(child), ready: serde_json::from_str(&ready).unwrap(), _dir: dir, agent };
+        let host = Host::Process { child, agent, _files: files };
+        let server = Self { host, ready: serde_json::from_str(&ready).unwrap() };
         server.hold_pushes(true);
         server
     }
 
-    /// The address of the `api`, `edge` or `control` port, from the ready file.
+    /// The address of the `api`, `edge` or `control` port.
     pub(crate) fn url(&self, port: &str) -> &str {
         self.ready[port].as_str().unwrap()
+    }
+
+    /// The sandbox in this process.
+    pub(crate) fn sandbox(&self) -> &Sandbox {
+        match &self.host {
+            Host::Here(sandbox) => sandbox,
+            Host::Process { .. } => panic!("the sandbox is another process"),
+        }
+    }
+
+    /// The process of the sandbox.
+    pub(crate) fn process(&mut self) -> &mut Child {
+        match &mut self.host {
+            Host::Process { child, .. } => child,
+            Host::Here(_) => panic!("the sandbox is in this process"),
+        }
     }
 
     /// Sends an API request with [`KEY`].
@@ -79,8 +132,8 @@ impl Server {
     }
 
     pub(crate) fn api_with_key(&self, key: &str, method: &str, path: &str, body: Option<&Value>) -> Response {
-        let url = format!("{}{path}", self.url("api"));
-        self.send(method, &url, &[("authorization", &format!("Bearer {key}"))], body)
+        let headers = [("authorization", &*format!("Bearer {key}")), ("content-type", "application/json")];
+        self.send("api", method, path, &headers, &body.map(Value::to_string).unwrap_or_default()).unwrap()
     }
 
     pub(crate) fn get(&self, path: &str) -> Value {
@@ -95,102 +148,141 @@ impl Server {
         self.get(&format!("/api/sites/{id}"))
     }
 
+    /// Updates site 10.
+    pub(crate) fn update(&self, change: &Value) -> Response {
+        self.post("/api/sites/10/update", change)
+    }
+
     pub(crate) fn upload(&self, domain: &str, cert: &TestCert) -> Response {
         self.post("/api/certs/upload", &cert.upload_body(domain))
+    }
+
+    /// Uploads and pushes a new certificate for these names, the first of which is a site.
+    pub(crate) fn push_new(&self, names: &[&str]) -> TestCert {
+        let cert = TestCert::new(names);
+        self.upload(names[0], &cert).expect_ok();
+        self.push_now();
+        cert
     }
 
     pub(crate) fn certs(&self) -> Vec<Value> {
         self.get("/api/certs")["certs"].as_array().unwrap().clone()
     }
 
-    pub(crate) fn control(&self, method: &str, path: &str, body: Option<&Value>) -> Response {
-        self.send(method, &format!("{}{path}", self.url("control")), &[], body)
+    pub(crate) fn download(&self, id: u64) -> Value {
+        self.get(&format!("/api/certs/{id}/download"))
+    }
+
+    /// Sends a request without a body to the control port.
+    pub(crate) fn control(&self, method: &str, path: &str) -> Response {
+        self.send("control", method, path, &[], "").unwrap()
+    }
+
+    pub(crate) fn control_post(&self, path: &str, body: &Value) -> Response {
+        self.send("control", "POST", path, &[], &body.to_string()).unwrap()
+    }
+
+    /// A list that the control port shows.
+    pub(crate) fn listed(&self, path: &str) -> Vec<Value> {
+        self.control("GET", path).expect_ok().as_array().unwrap().clone()
     }
 
     pub(crate) fn hold_pushes(&self, held: bool) {
-        self.control("POST", "/push", Some(&json!({ "hold": held }))).expect_ok();
+        self.control_post("/push", &json!({ "hold": held })).expect_ok();
     }
 
     /// Finishes the pending pushes.
     pub(crate) fn push_now(&self) {
-        self.control("POST", "/push", None).expect_ok();
+        self.control("POST", "/push").expect_ok();
     }
 
     /// Fingerprint of the leaf that the edge serves for a name, or `None` if the handshake fails.
     pub(crate) fn served_leaf(&self, name: &str) -> Option<String> {
-        edgecert_sandbox::probe(self.url("edge"), name).ok().map(|result| result.fingerprint)
+        served(self.url("edge"), name)
     }
 
+    /// Sends a request to a port; fails if a process refuses or closes the connection before the response is complete.
     pub(crate) fn send(
         &self,
+        port: &str,
         method: &str,
-        url: &str,
+        path: &str,
         headers: &[(&str, &str)],
-        body: Option<&Value>,
-    ) -> Response {
-        self.try_send(method, url, headers, body).unwrap()
-    }
-
-    /// Sends a request; fails if the connection is refused or closed before the response is complete.
-    pub(crate) fn try_send(
-        &self,
-        method: &str,
-        url: &str,
-        headers: &[(&str, &str)],
-        body: Option<&Value>,
+        body: &str,
     ) -> Result<Response, ureq::Error> {
-        let mut request = http::Request::builder().method(method).uri(url);
+        let mut request = Request::builder().method(method);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = match body {
-            Some(body) => {
-                let request = request.header("content-type", "application/json");
-                self.agent.run(request.body(body.to_string()).unwrap())
+        let (head, text) = match &self.host {
+            Host::Here(sandbox) => {
+                let request = request.uri(path).body(body.to_owned()).unwrap();
+                let response =
+                    if port == "api" { sandbox.call_api(request) } else { sandbox.call_control(request) };
+                let (head, body) = response.into_parts();
+                (head, String::from_utf8(body.to_vec()).unwrap())
             }
-            None => self.agent.run(request.body(()).unwrap()),
+            Host::Process { agent, .. } => {
+                let request = request.uri(format!("{}{path}", self.url(port)));
+                let response = match body {
+                    "" => agent.run(request.body(()).unwrap()),
+                    body => agent.run(request.body(body).unwrap()),
+                };
+                let (head, mut body) = response?.into_parts();
+                (head, body.read_to_string()?)
+            }
         };
-        Response::read(response?)
+        Ok(Response { status: head.status.as_u16(), headers: head.headers, text })
     }
 
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.lock().unwrap().id()
-    }
-
-    /// Waits until the process exits and returns its exit code. Panics if it does not within 30 seconds.
+    /// Stops the process with a signal, and returns its exit code and what it has written to standard error. Panics
+    /// unless it exits within 30 seconds.
     #[track_caller]
-    pub(crate) fn wait(self) -> Option<i32> {
+    pub(crate) fn stop(mut self, signal: Signal) -> (Option<i32>, String) {
+        let child = self.process();
+        send_signal(child.id(), signal);
         for _ in 0..3_000 {
-            if let Some(status) = self.child.lock().unwrap().try_wait().unwrap() {
-                return status.code();
+            if let Some(status) = child.try_wait().unwrap() {
+                let mut stderr = String::new();
+                child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+                return (status.code(), stderr);
             }
             std::thread::sleep(Duration::from_millis(10));
         }
         panic!("the sandbox does not exit");
     }
-
-    pub(crate) fn stderr(&self) -> ChildStderr {
-        self.child.lock().unwrap().stderr.take().unwrap()
-    }
-
-    /// Sends SIGKILL and waits until the process is gone.
-    pub(crate) fn kill(&self) {
-        let mut child = self.child.lock().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.kill();
+        if let Host::Process { child, .. } = &mut self.host {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
+}
+
+pub(crate) fn send_signal(process: u32, signal: Signal) {
+    kill_process(Pid::from_raw(process.cast_signed()).unwrap(), signal).unwrap();
+}
+
+pub(crate) fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_edgecert-sandbox"))
+}
+
+/// The real hook: `EDGECERT_BIN`, or the `edgecert` that the workspace's build leaves beside the sandbox.
+#[expect(clippy::disallowed_methods, reason = "a setting of the tests")]
+pub(crate) fn hook() -> PathBuf {
+    let beside = || program().with_file_name("edgecert");
+    let hook = std::env::var_os("EDGECERT_BIN").map_or_else(beside, PathBuf::from);
+    assert!(hook.is_file(), "no hook at {}; run cargo build or set EDGECERT_BIN", hook.display());
+    hook
 }
 
 /// Prepares `edgecert-sandbox serve` on free ports, with world and ready file in `dir` and its output piped.
 pub(crate) fn serve_command(dir: &TempDir, world: &str) -> Command {
     std::fs::write(dir.path().join("world.json"), world).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_edgecert-sandbox"));
+    let mut command = Command::new(program());
     command.arg("serve");
     for port in ["--listen", "--edge-listen", "--control-listen"] {
         command.args([port, "127.0.0.1:0"]);
@@ -201,28 +293,9 @@ pub(crate) fn serve_command(dir: &TempDir, world: &str) -> Command {
     command
 }
 
-/// Runs a `serve` command that must fail, and returns its exit code and standard error.
-#[track_caller]
-pub(crate) fn fail_to_start(command: &mut Command) -> (Option<i32>, String) {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let greeting = child.stdout.take().unwrap().read(&mut [0]).unwrap();
-    if greeting > 0 {
-        child.kill().unwrap();
-        child.wait().unwrap();
-        panic!("the sandbox started, expected it to fail");
-    }
-    let output = child.wait_with_output().unwrap();
-    (output.status.code(), String::from_utf8(output.stderr).unwrap())
-}
-
-/// Reads standard output up to the line for the control port: the last one, printed after the ready file is written.
-fn wait_until_ready(child: &mut Child) {
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    if !lines.any(|line| line.unwrap().trim_start().starts_with("control")) {
-        let mut stderr = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-        panic!("the sandbox did not start: {stderr}");
-    }
+/// Fingerprint of the leaf that an edge address serves for a name, or `None` if the handshake fails.
+pub(crate) fn served(address: &str, name: &str) -> Option<String> {
+    probe(address, name).ok().map(|result| result.fingerprint)
 }
 
 #[derive(Debug)]
@@ -233,11 +306,6 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    fn read(mut response: http::Response<ureq::Body>) -> Result<Self, ureq::Error> {
-        let text = response.body_mut().read_to_string()?;
-        Ok(Self { status: response.status().as_u16(), headers: response.headers().clone(), text })
-    }
-
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
     }
@@ -258,6 +326,14 @@ impl Response {
     }
 }
 
+/// Asserts that an object has these values, besides others.
+#[track_caller]
+pub(crate) fn assert_contains(object: &Value, expected: &Value) {
+    for (name, value) in expected.as_object().unwrap() {
+        assert_eq!(&object[name], value, "{name}: {object}");
+    }
+}
+
 /// A certificate (or chain) with its private key.
 #[derive(Clone)]
 pub(crate) struct TestCert {
@@ -268,20 +344,22 @@ pub(crate) struct TestCert {
 impl TestCert {
     /// A certificate for a new P-256 key that is valid until 2099.
     pub(crate) fn new(names: &[&str]) -> Self {
-        Self::signed(names, &KeyPair::generate().unwrap(), 2019, 2099)
+        Self::valid(names, [2019, 2099])
     }
 
-    pub(crate) fn expired(names: &[&str]) -> Self {
-        Self::signed(names, &KeyPair::generate().unwrap(), 2019, 2020)
-    }
-
-    pub(crate) fn not_yet_valid(names: &[&str]) -> Self {
-        Self::signed(names, &KeyPair::generate().unwrap(), 2098, 2099)
+    /// A certificate for a new P-256 key that is valid from 1 January of one year to 1 January of another.
+    pub(crate) fn valid(names: &[&str], years: [i32; 2]) -> Self {
+        Self::signed(names, &KeyPair::generate().unwrap(), years)
     }
 
     pub(crate) fn rsa(names: &[&str]) -> Self {
         let key = openssl(&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], "");
-        Self::signed(names, &KeyPair::from_pem(&key).unwrap(), 2019, 2099)
+        Self::signed(names, &KeyPair::from_pem(&key).unwrap(), [2019, 2099])
+    }
+
+    /// A certificate from `openssl req` for a new key on this curve.
+    pub(crate) fn on_curve(name: &str, curve: &str) -> Self {
+        Self::from_openssl(name, &["-newkey", "ec", "-pkeyopt", &format!("ec_paramgen_curve:{curve}")])
     }
 
     /// A certificate from `openssl req` with these arguments, for key types that rcgen lacks.
@@ -300,12 +378,22 @@ impl TestCert {
 
     /// The same certificate with another key.
     pub(crate) fn with_key(&self, key_pem: &str) -> Self {
-        Self { cert_pem: self.cert_pem.clone(), key_pem: key_pem.to_owned() }
+        Self { key_pem: key_pem.to_owned(), ..self.clone() }
+    }
+
+    /// The same certificate with the key of another.
+    pub(crate) fn unpaired(&self) -> Self {
+        self.with_key(&Self::new(&["x.example"]).key_pem)
+    }
+
+    /// The fields of an upload or a replacement.
+    pub(crate) fn body(&self) -> Value {
+        json!({ "cert_pem": self.cert_pem, "key_pem": self.key_pem })
     }
 
     /// Request body of an upload.
     pub(crate) fn upload_body(&self, domain: &str) -> Value {
-        json!({ "domain": domain, "cert_pem": self.cert_pem, "key_pem": self.key_pem })
+        with(self.body(), &json!({ "domain": domain }))
     }
 
     /// Lower-case hex SHA-256 of the leaf, computed by OpenSSL.
@@ -314,8 +402,7 @@ impl TestCert {
         line.trim().split_once('=').unwrap().1.replace(':', "").to_lowercase()
     }
 
-    /// Self-signed, valid from 1 January of one year to 1 January of another.
-    fn signed(names: &[&str], key: &KeyPair, from_year: i32, to_year: i32) -> Self {
+    fn signed(names: &[&str], key: &KeyPair, [from_year, to_year]: [i32; 2]) -> Self {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.not_before = date_time_ymd(from_year, 1, 1);
@@ -325,17 +412,26 @@ impl TestCert {
     }
 }
 
+/// An object with more or other fields.
+pub(crate) fn with(mut object: Value, more: &Value) -> Value {
+    object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    object
+}
+
+/// Runs a program with this input; fails the test if the program is missing.
+pub(crate) fn run(program: &str, package: &str, args: &[&str], input: &str) -> Output {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn();
+    let mut child = child
+        .unwrap_or_else(|_| panic!("cannot run here: {program} is not installed (Debian package {package})"));
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
 /// Runs OpenSSL and returns its standard output.
 pub(crate) fn openssl(args: &[&str], input: &str) -> String {
-    let child = Command::new("openssl")
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut child = child.expect("cannot run here: openssl is not installed (Debian package openssl)");
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = run("openssl", "openssl", args, input);
     assert!(output.status.success(), "openssl {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

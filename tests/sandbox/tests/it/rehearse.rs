@@ -1,8 +1,4 @@
 //! `edgecert-sandbox rehearse` with the real hook and with broken ones.
-//!
-//! The real hook is `EDGECERT_BIN`, or the `edgecert` that the workspace's build leaves beside the sandbox.
-
-#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -10,21 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use edgecert_sandbox::Authority;
+use rustix::process::Signal;
 
-fn sandbox() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_edgecert-sandbox"))
-}
-
-#[expect(clippy::disallowed_methods, reason = "a setting of the tests")]
-fn hook() -> PathBuf {
-    let beside = || sandbox().with_file_name("edgecert");
-    let hook = std::env::var_os("EDGECERT_BIN").map_or_else(beside, PathBuf::from);
-    assert!(hook.is_file(), "no hook at {}; run cargo build or set EDGECERT_BIN", hook.display());
-    hook
-}
+use crate::support::{hook, program, run, send_signal};
 
 fn rehearse(hook: &Path, args: &[&str]) -> Output {
-    Command::new(sandbox()).arg("rehearse").args(args).env_clear().env("EDGECERT_BIN", hook).output().unwrap()
+    Command::new(program()).arg("rehearse").args(args).env_clear().env("EDGECERT_BIN", hook).output().unwrap()
 }
 
 /// Standard output followed by standard error.
@@ -41,6 +28,7 @@ fn script_hook(script: &str) -> (tempfile::TempDir, PathBuf) {
     (dir, path)
 }
 
+/// A successful rehearsal ends with the steps of the README.
 #[test]
 fn real_hook_passes_every_step() {
     let output = rehearse(&hook(), &[]);
@@ -60,19 +48,12 @@ fn real_hook_passes_every_step() {
     assert!(!text.contains('\x1b'), "no colour without a terminal");
     assert!(text.is_ascii(), "no other characters without a UTF-8 locale: {text}");
     assert!(!text.contains("sandbox-key") && !text.contains("PRIVATE KEY"), "{text}");
-}
-
-/// A successful rehearsal ends with the steps of the README.
-#[test]
-fn next_steps_are_those_of_the_readme() {
-    let text = text(&rehearse(&hook(), &[]));
-    let readme = include_str!("../../../README.md");
     let (_, next) = text.split_once("\nwhat to do next").unwrap();
     let lines = next.lines().filter_map(|line| line.strip_prefix("  "));
     let commands: Vec<_> = lines.filter(|line| !line.starts_with('#')).collect();
     assert!(commands.len() > 5, "{next}");
     for command in commands {
-        assert!(readme.contains(command), "{command}");
+        assert!(include_str!("../../../../README.md").contains(command), "{command}");
     }
 }
 
@@ -80,15 +61,9 @@ fn next_steps_are_those_of_the_readme() {
 fn hook_output_stands_out_on_terminals() {
     let (_dir, hook) = script_hook("echo \"the hook's locale is $LC_CTYPE\"; exit 3");
     let on_terminal = |variables: &[&str]| {
-        let command = format!(
-            "env -i {} EDGECERT_BIN={} {} rehearse",
-            variables.join(" "),
-            hook.display(),
-            sandbox().display()
-        );
-        let output =
-            Command::new("script").args(["-qec", &command, "/dev/null"]).stdin(Stdio::null()).output();
-        let output = output.expect("cannot run here: script is not installed (Debian package bsdutils)");
+        let (hook, program) = (hook.display(), program().display());
+        let command = format!("env -i {} EDGECERT_BIN={hook} {program} rehearse", variables.join(" "));
+        let output = run("script", "bsdutils", &["-qec", &command, "/dev/null"], "");
         String::from_utf8(output.stdout).unwrap()
     };
     let text = on_terminal(&["TERM=xterm", "LANG=en_US.UTF-8"]);
@@ -170,10 +145,8 @@ fn hook_gets_certbots_environment() {
 #[test]
 fn missing_hook_is_named() {
     let output = rehearse(Path::new("/nowhere/edgecert"), &[]);
-    let text = text(&output);
-    assert_eq!(output.status.code(), Some(66), "{text}");
     let expected = "edgecert-sandbox: error: no hook at /nowhere/edgecert\nedgecert-sandbox: hint: run `cargo build --workspace`, or set EDGECERT_BIN to the path of the hook\n";
-    assert_eq!(text, expected);
+    assert_eq!((output.status.code(), text(&output).as_str()), (Some(66), expected));
 }
 
 /// Starts two processes that hold the pipe `$LIFE` open and write to it if nothing kills them in time.
@@ -231,23 +204,22 @@ fn endless_output_does_not_delay_the_end() {
 
 #[test]
 fn interrupted_rehearsal_leaves_nothing() {
-    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let (_dir, hook, pipe) = script_hook_with_pipe(HANG);
         let temporary = tempfile::tempdir().unwrap();
-        let mut command = Command::new(sandbox());
+        let mut command = Command::new(program());
         command.arg("rehearse").env_clear().env("EDGECERT_BIN", &hook).env("TMPDIR", temporary.path());
         let rehearsal = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut life = BufReader::new(std::fs::File::open(pipe).unwrap());
         let mut text = String::new();
         life.read_line(&mut text).unwrap();
         assert_ne!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
-        let kill = Command::new("sh").args(["-c", &format!("kill -{signal} {}", rehearsal.id())]).status();
-        assert!(kill.unwrap().success());
+        send_signal(rehearsal.id(), signal);
         let output = rehearsal.wait_with_output().unwrap();
         life.read_to_string(&mut text).unwrap();
-        assert_eq!(text, "started\n", "{signal}: the hook's processes are gone");
+        assert_eq!(text, "started\n", "{signal:?}: the hook's processes are gone");
         let left = std::fs::read_dir(temporary.path()).unwrap().count();
-        assert_eq!((output.status.code(), left), (Some(code), 0), "{signal}: {output:?}");
+        assert_eq!((output.status.code(), left), (Some(code), 0), "{signal:?}: {output:?}");
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(stderr, "edgecert-sandbox: error: interrupted; the hook and the sandbox were stopped\n");
     }
@@ -259,7 +231,7 @@ fn ignored_hangup_stays_ignored() {
     let (_dir, hook, pipe) =
         script_hook_with_pipe(r#"exec 3> "$LIFE"; echo started >&3; kill -HUP $PPID; exit 3"#);
     let life = read_to_end(pipe);
-    let script = format!("trap '' HUP; exec {} rehearse", sandbox().display());
+    let script = format!("trap '' HUP; exec {} rehearse", program().display());
     let output = Command::new("sh").args(["-c", &script]).env("EDGECERT_BIN", hook).output().unwrap();
     assert_eq!((output.status.code(), life.join().unwrap().as_str()), (Some(1), "started\n"));
     assert!(text(&output).contains("found exit code 3"));

@@ -1,30 +1,14 @@
 //! The real hook against fifty seeds: the outcome never depends on what the document leaves open.
-//!
-//! The hook is `EDGECERT_BIN`, or the `edgecert` that the workspace's build leaves beside the sandbox.
 
-#![allow(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "tests fail by panicking"
-)]
-
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use edgecert_sandbox::{Account, Authority, Options, Package, Sandbox, Site, World, probe};
-use serde_json::{Map, Value};
+use edgecert_sandbox::{Authority, Options, Sandbox};
+use serde_json::Value;
 use tempfile::TempDir;
 
-const SEEDS: u64 = 50;
+use crate::support::{hook, plain, served};
 
-#[expect(clippy::disallowed_methods, reason = "a setting of the tests")]
-fn hook() -> PathBuf {
-    let beside = || Path::new(env!("CARGO_BIN_EXE_edgecert-sandbox")).with_file_name("edgecert");
-    let hook = std::env::var_os("EDGECERT_BIN").map_or_else(beside, PathBuf::from);
-    assert!(hook.is_file(), "no hook at {}; run cargo build or set EDGECERT_BIN", hook.display());
-    hook
-}
+const SEEDS: u64 = 50;
 
 /// A sandbox with a seed, and the lineage that the hook deploys to it.
 struct Rehearsal {
@@ -36,26 +20,14 @@ struct Rehearsal {
 
 impl Rehearsal {
     fn new(seed: u64) -> Self {
-        let package =
-            |id| Package { id, expires_at: jiff::Timestamp::MAX, traffic_limit: 10, traffic_used: 0 };
-        let account =
-            |id, key: &str| Account { id, api_keys: vec![key.to_owned()], packages: vec![package(id)] };
-        let site = |id, account, domain: &str| Site {
-            id,
-            account,
-            domain: domain.to_owned(),
-            cert_id: None,
-            package_id: None,
-            enabled: true,
-            settings: Map::new(),
-        };
-        let world = World {
-            accounts: vec![account(1, "sandbox-key"), account(2, "other-key")],
-            sites: vec![site(10, 1, "a.example"), site(11, 1, "b.example"), site(20, 2, "o.example")],
-            ..World::default()
-        };
-        let sandbox = Sandbox::start(Options { world, quirks: seed, ..Options::default() }).unwrap();
-        Self { sandbox, authority: Authority::new("seeds").unwrap(), lineage: TempDir::new().unwrap(), seed }
+        let mut options = Options { quirks: seed, ..plain() };
+        options.world.certs.clear();
+        Self {
+            sandbox: Sandbox::start(options).unwrap(),
+            authority: Authority::new("seeds").unwrap(),
+            lineage: TempDir::new().unwrap(),
+            seed,
+        }
     }
 
     /// Renews the lineage, runs `edgecert deploy`, asserts its exit code and returns its report.
@@ -84,10 +56,6 @@ impl Rehearsal {
         serde_json::from_slice(&output.stdout).expect("one JSON object")
     }
 
-    fn served_leaf(&self, domain: &str) -> Option<String> {
-        probe(&self.sandbox.endpoints().edge, domain).ok().map(|result| result.fingerprint)
-    }
-
     fn record_ids(&self) -> Vec<Value> {
         self.sandbox.certs().into_iter().map(|record| record["id"].clone()).collect()
     }
@@ -104,7 +72,11 @@ fn hook_deploys_under_every_seed() {
             assert_eq!(rehearsal.record_ids(), [1001], "seed {seed}");
             let leaf = report["certificate"]["fingerprint"].as_str().map(str::to_owned);
             for domain in ["a.example", "b.example"] {
-                assert_eq!(rehearsal.served_leaf(domain), leaf, "seed {seed}: {domain}");
+                assert_eq!(
+                    served(&rehearsal.sandbox.endpoints().edge, domain),
+                    leaf,
+                    "seed {seed}: {domain}"
+                );
             }
         }
     }
