@@ -1,5 +1,6 @@
-//! Accepts connections.
+//! Binds addresses and accepts connections.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,9 +8,20 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::app::App;
+use crate::error::Error;
 
 /// How long to wait before accepting again when the process is out of file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+
+/// Binds an address in the context of a runtime. Also returns the port that was picked.
+pub(crate) fn bind(addr: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
+    let bound = std::net::TcpListener::bind(addr).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        let addr = listener.local_addr()?;
+        Ok((TcpListener::from_std(listener)?, addr))
+    });
+    bound.map_err(|source| Error::Listen { addr, source })
+}
 
 /// Accepts connections and numbers them from 1.
 pub(crate) async fn accept<F>(

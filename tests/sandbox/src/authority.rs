@@ -1,19 +1,14 @@
 //! A certificate authority for one run: a root, an intermediate, and leaves on demand. Nobody else trusts it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
     IsCa, KeyPair, KeyUsagePurpose, SanType, date_time_ymd,
 };
-use rustls::ServerConfig;
-use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
 
 use crate::clock;
 use crate::error::Error;
-use crate::key;
 
 /// Lifetime of an issued certificate: what public ACME authorities use.
 const LIFETIME_DAYS: i64 = 90;
@@ -32,8 +27,6 @@ pub struct IssuedCert {
     pub chain: String,
     /// PEM of the private key (PKCS#8).
     pub key: String,
-    /// DER of the leaf and the intermediate.
-    der: Vec<CertificateDer<'static>>,
 }
 
 impl Authority {
@@ -84,7 +77,6 @@ impl Authority {
             cert: unix_lines(&leaf.pem()),
             chain: unix_lines(&self.intermediate.pem()),
             key: unix_lines(&key.serialize_pem()),
-            der: vec![leaf.der().clone(), self.intermediate.der().clone()],
         })
     }
 }
@@ -93,15 +85,6 @@ impl IssuedCert {
     /// Returns the PEM of the leaf and the intermediate.
     pub fn fullchain(&self) -> String {
         format!("{}{}", self.cert, self.chain)
-    }
-
-    /// Returns a TLS configuration that serves this certificate.
-    pub(crate) fn server_config(&self) -> Result<ServerConfig, Error> {
-        let key = key::to_rustls(&self.key).map_err(Error::Authority)?;
-        ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(self.der.clone(), key))
-            .map_err(|error| Error::Authority(error.to_string()))
     }
 }
 

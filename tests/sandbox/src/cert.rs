@@ -15,7 +15,7 @@ use crate::names;
 const RSA: ObjectIdentifier = const_oid::db::rfc5912::RSA_ENCRYPTION;
 
 /// The fields of an end-entity certificate that the service uses.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Leaf {
     /// DNS names of the SAN extension, as spelled there.
     pub(crate) names: Vec<String>,
@@ -29,14 +29,14 @@ pub(crate) struct Leaf {
 }
 
 /// The public key of a certificate, as far as the service can compare it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum PublicKey {
     Rsa(RsaPublicKey),
     Other,
 }
 
 /// Modulus and public exponent, big-endian without leading zeros.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RsaPublicKey {
     modulus: Vec<u8>,
     exponent: Vec<u8>,

@@ -4,12 +4,7 @@ use sha2::{Digest, Sha256};
 
 /// Returns the SHA-256 of `bytes` in lower-case hexadecimal.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        for nibble in [byte >> 4, byte & 15] {
-            hex.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
-        }
-        hex
-    })
+    format!("{:x}", Sha256::digest(bytes))
 }
 
 /// Returns `sha256:` and the digest, which stands in for key material.

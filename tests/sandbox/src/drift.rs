@@ -4,7 +4,8 @@
 use crate::clock;
 use crate::edge::address::EdgeAddress;
 use crate::edge::listeners;
-use crate::records::{self, Replacement, UploadError};
+use crate::records::{self, Push};
+use crate::response::RequestError;
 use crate::sandbox::Sandbox;
 use crate::store::certs::UploadContent;
 
@@ -19,7 +20,7 @@ impl Sandbox {
     pub fn upload_as_other_client(&self, domain: &str, cert_pem: &str, key_pem: &str) -> u64 {
         match self.try_upload(domain, cert_pem, key_pem) {
             Ok(id) => id,
-            Err(error) => panic!("the upload for {domain} was refused: {error}"),
+            Err(error) => panic!("the upload for {domain} was refused: {}", error.message),
         }
     }
 
@@ -29,7 +30,7 @@ impl Sandbox {
     /// If there is no such record.
     #[track_caller]
     pub fn replace_cert(&self, id: u64, cert_pem: &str, key_pem: &str) {
-        self.replace(id, &Replacement { cert_pem, key_pem, is_silent: false });
+        self.replace(id, cert_pem, key_pem, Push::Normal);
     }
 
     /// Replaces certificate and key of a record, also on the edge, while `config_synced` stays as it is.
@@ -38,7 +39,7 @@ impl Sandbox {
     /// If there is no such record.
     #[track_caller]
     pub fn replace_cert_silently(&self, id: u64, cert_pem: &str, key_pem: &str) {
-        self.replace(id, &Replacement { cert_pem, key_pem, is_silent: true });
+        self.replace(id, cert_pem, key_pem, Push::Silent);
     }
 
     /// Serves another certificate for one name on the main edge address, whatever is pushed. It is not
@@ -52,11 +53,6 @@ impl Sandbox {
         if let Err(reason) = self.app.edge.override_name(name, cert_pem, key_pem) {
             panic!("cannot override {name}: {reason}");
         }
-    }
-
-    /// Removes the override of a name, if there is one.
-    pub fn remove_override(&self, name: &str) {
-        self.app.edge.remove_override(name);
     }
 
     /// Opens an additional address of the edge and returns its host and port.
@@ -84,7 +80,7 @@ impl Sandbox {
         assert_eq!(receiver.recv(), Ok(true), "closing the edge address {address}");
     }
 
-    fn try_upload(&self, domain: &str, cert_pem: &str, key_pem: &str) -> Result<u64, UploadError> {
+    fn try_upload(&self, domain: &str, cert_pem: &str, key_pem: &str) -> Result<u64, RequestError> {
         let account = self.app.store().first_account()?;
         let content = UploadContent { account, domain, name: None, cert_pem, key_pem };
         let uploaded = records::upload(&self.app, &content, clock::now())?;
@@ -93,8 +89,9 @@ impl Sandbox {
 
     #[track_caller]
     #[expect(clippy::panic, reason = "a test that cannot set up its world fails")]
-    fn replace(&self, id: u64, new: &Replacement<'_>) {
-        let replaced = i64::try_from(id).map(|id| records::replace_unvalidated(&self.app, id, new));
+    fn replace(&self, id: u64, cert_pem: &str, key_pem: &str, push: Push) {
+        let replaced =
+            i64::try_from(id).map(|id| records::replace_unvalidated(&self.app, id, cert_pem, key_pem, push));
         match replaced {
             Ok(Ok(true)) => {}
             Ok(Err(error)) => panic!("cannot replace certificate {id}: {error}"),

@@ -12,7 +12,6 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme};
 
 use crate::cert::Leaf;
-use crate::clock::iso8601;
 
 /// Read timeout, far above what a handshake on loopback takes.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -22,8 +21,6 @@ const READ_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct ProbeResult {
     /// Lower-case hexadecimal SHA-256 of the leaf's DER.
     pub fingerprint: String,
-    /// End of the leaf's validity period, ISO 8601.
-    pub not_after: String,
     /// Number of certificates sent, including the leaf.
     pub chain_length: usize,
     /// Protocol selected with ALPN.
@@ -67,7 +64,6 @@ fn result(connection: &ClientConnection) -> io::Result<ProbeResult> {
     let leaf = Leaf::parse(&pem).map_err(io::Error::other)?;
     Ok(ProbeResult {
         fingerprint: leaf.fingerprint,
-        not_after: iso8601(leaf.not_after),
         chain_length: chain.len(),
         alpn: connection.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
     })

@@ -1,17 +1,18 @@
 //! Changes of certificate records that the API and the control port share: uploads, and replacements in place
 //! that skip the service's rules.
 
-use std::fmt;
-
+use http::StatusCode;
 use jiff::Timestamp;
 use rusqlite::Transaction;
+use serde::Deserialize;
 
 use crate::app::App;
-use crate::quirks::CertDomain;
-use crate::store::certs::{self, Cert, UploadContent};
+use crate::quirks::{CertDomain, UnownedDomain};
+use crate::response::RequestError;
+use crate::store::certs::{self, Cert, UPLOADED, UploadContent};
 use crate::store::edge;
 use crate::store::sites::{self, Site};
-use crate::validation::{self, Validated, Violation};
+use crate::validation::{self, Validated};
 use crate::{clock, push};
 
 /// What an upload did.
@@ -26,44 +27,17 @@ pub(crate) struct Uploaded {
     pub(crate) bound_sites: Vec<Site>,
 }
 
-/// Why an upload was refused.
-#[derive(Debug)]
-pub(crate) enum UploadError {
-    /// The domain is not the domain of a site of the account.
-    UnownedDomain(String),
-    Violation(Violation),
-    Database(rusqlite::Error),
-}
-
-impl fmt::Display for UploadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnownedDomain(domain) => {
-                write!(f, "{domain} is not the domain of a site of this account")
-            }
-            Self::Violation(violation) => violation.fmt(f),
-            Self::Database(error) => write!(f, "database error: {error}"),
-        }
-    }
-}
-
-impl From<rusqlite::Error> for UploadError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Database(error)
-    }
-}
-
 /// Replaces the oldest record for the domain, or creates one and binds it to sites without a certificate.
 pub(crate) fn upload(
     app: &App,
     content: &UploadContent<'_>,
     now: Timestamp,
-) -> Result<Uploaded, UploadError> {
+) -> Result<Uploaded, RequestError> {
     let uploaded = app.store().write(|t| {
         let site = sites::by_domain(t, content.domain)?.filter(|site| site.account == content.account);
-        let site = site.ok_or_else(|| UploadError::UnownedDomain(content.domain.to_owned()))?;
+        let site = site.ok_or_else(|| unowned_domain(app, content.domain))?;
         let validated = validation::validate(content.cert_pem, content.key_pem, Some(content.domain), now)
-            .map_err(UploadError::Violation)?;
+            .map_err(RequestError::bad_request)?;
         let content = UploadContent { domain: &site.domain, ..*content };
         let replaced = existing_record(app, t, &content)?.map(|record| record.id);
         let (id, bound_sites) = match replaced {
@@ -71,37 +45,54 @@ pub(crate) fn upload(
             None => create_and_bind(app, t, &content, &validated, now)?,
         };
         let created = replaced.is_none();
-        Ok::<_, UploadError>(Uploaded { id, created, domain: site.domain, validated, bound_sites })
+        Ok::<_, RequestError>(Uploaded { id, created, domain: site.domain, validated, bound_sites })
     })?;
     app.pushes.wake();
     Ok(uploaded)
 }
 
-/// New content of a record.
-pub(crate) struct Replacement<'a> {
-    pub(crate) cert_pem: &'a str,
-    pub(crate) key_pem: &'a str,
-    /// Whether the edge serves it at once, while `config_synced` stays as it is; otherwise it is pushed.
-    pub(crate) is_silent: bool,
+/// When a replaced certificate reaches the edge.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Push {
+    /// Like any change.
+    #[default]
+    Normal,
+    /// At once, while `config_synced` stays as it is.
+    Silent,
 }
 
 /// Replaces certificate and key of a record without validation. Returns whether there is such a record.
-pub(crate) fn replace_unvalidated(app: &App, id: i64, new: &Replacement<'_>) -> rusqlite::Result<bool> {
+pub(crate) fn replace_unvalidated(
+    app: &App,
+    id: i64,
+    cert_pem: &str,
+    key_pem: &str,
+    push: Push,
+) -> rusqlite::Result<bool> {
     let mut store = app.store();
     let is_found = store.write(|t| {
-        let is_found = certs::replace_pem(t, id, new.cert_pem, new.key_pem)?;
-        if new.is_silent {
-            edge::replace_pem(t, id, new.cert_pem, new.key_pem)?;
-        } else {
-            sites::schedule_push_of_bound(t, id, app.push_at(clock::now()))?;
+        match push {
+            Push::Normal => sites::schedule_push_of_bound(t, id, app.push_at(clock::now()))?,
+            Push::Silent => edge::replace_pem(t, id, cert_pem, key_pem)?,
         }
-        Ok::<_, rusqlite::Error>(is_found)
+        certs::replace_pem(t, id, cert_pem, key_pem)
     })?;
-    if new.is_silent {
+    if push == Push::Silent {
         push::publish_record(app, store.read(), id)?;
     }
     app.pushes.wake();
     Ok(is_found)
+}
+
+fn unowned_domain(app: &App, domain: &str) -> RequestError {
+    let status = match app.quirks.unowned_domain {
+        UnownedDomain::Forbidden => StatusCode::FORBIDDEN,
+        UnownedDomain::NotFound => StatusCode::NOT_FOUND,
+        UnownedDomain::BadRequest => StatusCode::BAD_REQUEST,
+        UnownedDomain::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
+    };
+    RequestError::new(status, format!("{domain} is not the domain of a site of this account"))
 }
 
 /// Returns the record that "already exists for the domain".
@@ -138,7 +129,7 @@ fn create_and_bind(
     validated: &Validated,
     now: Timestamp,
 ) -> rusqlite::Result<(i64, Vec<Site>)> {
-    let id = certs::insert(t, content)?;
+    let id = certs::insert(t, None, UPLOADED, content)?;
     let mut bound = sites::list(t, Some(content.account))?;
     bound.retain(|site| site.cert_id.is_none() && validated.leaf.covers(&site.domain));
     for site in &mut bound {

@@ -1,10 +1,37 @@
-//! Responses as plain values, before a fault touches them.
+//! Responses and errors as plain values, before a fault touches them.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::Value;
 
 use crate::transport::{HttpResponse, ResponseBody};
+
+/// Why a request to the API or the control port fails. Status 200 means that only the body shows the error.
+#[derive(Debug)]
+pub(crate) struct RequestError {
+    pub(crate) status: StatusCode,
+    pub(crate) message: String,
+}
+
+impl RequestError {
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    pub(crate) fn not_found(message: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
+    }
+}
+
+impl From<rusqlite::Error> for RequestError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, format!("database error: {error}"))
+    }
+}
 
 /// A complete response.
 #[derive(Debug, Clone)]

@@ -24,7 +24,7 @@ use crate::options::{Endpoints, Options};
 use crate::quirks::Quirks;
 use crate::request_log::RecordedRequest;
 use crate::server::{self, Server};
-use crate::store::sites::{self, NewSite};
+use crate::store::sites::{self, Site};
 use crate::store::{self, Store, certs, packages};
 use crate::transport::{AbortHandle, HttpResponse};
 use crate::{api, clock, control, names, push, site_fields};
@@ -57,16 +57,16 @@ impl Sandbox {
         let (tls, tls_files) = if options.tls { Some(server::create_tls()?) } else { None }.unzip();
         let ca_file = tls_files.as_ref().map(|files| files.path().join(server::CA_FILE));
         let (stop, stopped) = oneshot::channel();
-        let edge_addresses = if is_resumed { Vec::new() } else { options.world.edge_addresses.clone() };
-        let Server { thread, runtime, addresses } = server::start(app.clone(), options, tls, stopped)?;
+        let Server { thread, runtime, api, edge, control } = server::start(&app, &options, tls, stopped)?;
         let scheme = if ca_file.is_some() { "https" } else { "http" };
+        let edge_addresses = if is_resumed { Vec::new() } else { options.world.edge_addresses };
         let open =
             |address: &EdgeAddress| listeners::open(&app, address, &runtime).map(|opened| opened.to_string());
         let endpoints = Endpoints {
             edge_addresses: edge_addresses.iter().map(open).collect::<Result<_, _>>()?,
-            api: format!("{scheme}://{}", addresses.api),
-            edge: addresses.edge.to_string(),
-            control: format!("http://{}", addresses.control),
+            api: format!("{scheme}://{api}"),
+            edge: edge.to_string(),
+            control: format!("http://{control}"),
             api_key,
             ca_file,
         };
@@ -214,18 +214,16 @@ impl Sandbox {
         let account = store.first_account()?;
         let id = store.write(|t| {
             let package = packages::first_usable(t, account, now)?;
-            let new = NewSite {
-                id: None,
+            let new = Site {
                 account,
-                domain,
+                domain: domain.to_owned(),
                 enabled: true,
-                cert_id: None,
                 package_id: package.map(|package| package.id),
                 settings: site_fields::defaults(),
-                push_at: None,
                 created_at: now,
+                ..Site::default()
             };
-            let id = sites::insert(t, new)?;
+            let id = sites::insert(t, &new)?;
             store::edge::push(t, id)?;
             Ok::<_, Error>(id)
         })?;

@@ -1,21 +1,20 @@
 //! Binds and serves the three ports and runs the push worker, in one thread with its own runtime.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use tempfile::TempDir;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
-use crate::accept::accept;
+use crate::accept::{accept, bind};
 use crate::app::App;
 use crate::authority::Authority;
 use crate::edge::address::Behavior;
-use crate::edge::listeners;
+use crate::edge::{listeners, site};
 use crate::error::Error;
 use crate::options::Options;
 use crate::transport::{self, SocketHandle};
@@ -23,20 +22,6 @@ use crate::{api, control, push};
 
 /// Name of the CA certificate in the run's temporary directory.
 pub(crate) const CA_FILE: &str = "ca.pem";
-
-/// The addresses that were bound.
-pub(crate) struct Addresses {
-    pub(crate) api: SocketAddr,
-    pub(crate) edge: SocketAddr,
-    pub(crate) control: SocketAddr,
-}
-
-/// The bound sockets.
-struct Listeners {
-    api: TcpListener,
-    edge: TcpListener,
-    control: TcpListener,
-}
 
 /// Creates a CA and a certificate for the API. The directory holds the CA file and is removed on drop.
 pub(crate) fn create_tls() -> Result<(TlsAcceptor, TempDir), Error> {
@@ -46,71 +31,41 @@ pub(crate) fn create_tls() -> Result<(TlsAcceptor, TempDir), Error> {
     let issued = authority.issue(&["localhost", "127.0.0.1", "::1"])?;
     let path = directory.path().join(CA_FILE);
     std::fs::write(&path, authority.root()).map_err(|source| Error::File { path, source })?;
-    let mut config = issued.server_config()?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok((TlsAcceptor::from(Arc::new(config)), directory))
+    let config = site::server_config(&issued.fullchain(), &issued.key, true).map_err(Error::Authority)?;
+    Ok((TlsAcceptor::from(config), directory))
 }
 
 /// A thread that serves the ports.
 pub(crate) struct Server {
     pub(crate) thread: JoinHandle<()>,
     pub(crate) runtime: Handle,
-    pub(crate) addresses: Addresses,
+    pub(crate) api: SocketAddr,
+    pub(crate) edge: SocketAddr,
+    pub(crate) control: SocketAddr,
 }
 
-/// Starts the thread and returns once the ports are bound. Dropping the sender of `stop` ends the thread.
+/// Binds the ports and starts the thread. Dropping the sender of `stop` ends it, and with it the tasks.
 pub(crate) fn start(
-    app: Arc<App>,
-    options: Options,
+    app: &Arc<App>,
+    options: &Options,
     tls: Option<TlsAcceptor>,
     stop: oneshot::Receiver<()>,
 ) -> Result<Server, Error> {
     let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
+    let context = runtime.enter();
+    let (api_listener, api) = bind(options.listen)?;
+    let (edge_listener, edge) = bind(options.edge_listen)?;
+    let (control_listener, control) = bind(options.control_listen)?;
+    tokio::spawn(push::run(app.clone()));
+    listeners::spawn(edge_listener, app.clone(), edge, Behavior::main());
+    tokio::spawn(accept(control_listener, app.clone(), |app, tcp, _| serve_control(app, tcp)));
+    tokio::spawn(accept(api_listener, app.clone(), move |app, tcp, connection| {
+        serve_api(app, tcp, connection, tls.clone())
+    }));
+    drop(context);
     let handle = runtime.handle().clone();
-    let (bound_sender, bound) = std::sync::mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        runtime.block_on(async {
-            let bound = Listeners::bind(&options).await.map(|(listeners, addresses)| {
-                listeners.serve(&app, tls, addresses.edge);
-                addresses
-            });
-            let is_serving = bound.is_ok();
-            if bound_sender.send(bound).is_ok() && is_serving {
-                let _ = stop.await;
-            }
-        });
-    });
-    let thread_ended = |_| Error::Runtime(io::Error::other("the server thread ended"));
-    let addresses = bound.recv().map_err(thread_ended)??;
-    Ok(Server { thread, runtime: handle, addresses })
-}
-
-impl Listeners {
-    async fn bind(options: &Options) -> Result<(Self, Addresses), Error> {
-        let (api, api_addr) = bind(options.listen).await?;
-        let (edge, edge_addr) = bind(options.edge_listen).await?;
-        let (control, control_addr) = bind(options.control_listen).await?;
-        let addresses = Addresses { api: api_addr, edge: edge_addr, control: control_addr };
-        Ok((Self { api, edge, control }, addresses))
-    }
-
-    /// Spawns the tasks, which end with the runtime.
-    fn serve(self, app: &Arc<App>, tls: Option<TlsAcceptor>, edge_address: SocketAddr) {
-        tokio::spawn(push::run(app.clone()));
-        listeners::spawn(self.edge, app.clone(), edge_address, Behavior::main());
-        tokio::spawn(accept(self.control, app.clone(), |app, tcp, _| serve_control(app, tcp)));
-        tokio::spawn(accept(self.api, app.clone(), move |app, tcp, connection| {
-            serve_api(app, tcp, connection, tls.clone())
-        }));
-    }
-}
-
-async fn bind(addr: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
-    let bound = TcpListener::bind(addr).await.and_then(|listener| {
-        let addr = listener.local_addr()?;
-        Ok((listener, addr))
-    });
-    bound.map_err(|source| Error::Listen { addr, source })
+    let thread = std::thread::spawn(move || drop(runtime.block_on(stop)));
+    Ok(Server { thread, runtime: handle, api, edge, control })
 }
 
 async fn serve_api(app: Arc<App>, tcp: TcpStream, connection: u64, tls: Option<TlsAcceptor>) {

@@ -1,4 +1,4 @@
-//! An authenticated request as the endpoints see it, and the errors that they return.
+//! An authenticated request as the endpoints see it.
 
 use std::cell::RefCell;
 
@@ -10,36 +10,9 @@ use serde_json::{Map, Value};
 
 use super::render::Renderer;
 use crate::app::App;
-use crate::response::Response;
+use crate::response::{RequestError, Response};
 
-/// An error response. Quirks decide how its body looks. Status 200 means that only the body shows the error.
-#[derive(Debug)]
-pub(super) struct ApiError {
-    pub(super) status: StatusCode,
-    pub(super) message: String,
-}
-
-impl ApiError {
-    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
-    }
-
-    pub(super) fn bad_request(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, message)
-    }
-
-    pub(super) fn not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not found")
-    }
-}
-
-impl From<rusqlite::Error> for ApiError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, format!("database error: {error}"))
-    }
-}
-
-pub(super) type ApiResult = Result<Response, ApiError>;
+pub(super) type ApiResult = Result<Response, RequestError>;
 
 /// An authenticated request.
 pub(super) struct Call<'a> {
@@ -61,17 +34,17 @@ impl<'a> Call<'a> {
     }
 
     /// Parses the body as a JSON object.
-    pub(super) fn json_object(&self) -> Result<Map<String, Value>, ApiError> {
+    pub(super) fn json_object(&self) -> Result<Map<String, Value>, RequestError> {
         let content_type = header_text(&self.head.headers, &header::CONTENT_TYPE);
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         if !media_type.eq_ignore_ascii_case("application/json") {
             let message = "the body must be sent with Content-Type: application/json";
-            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+            return Err(RequestError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
         }
         match serde_json::from_slice(self.body) {
             Ok(Value::Object(object)) => Ok(object),
-            Ok(_) => Err(ApiError::bad_request("the body is not a JSON object")),
-            Err(error) => Err(ApiError::bad_request(format!("the body is not JSON: {error}"))),
+            Ok(_) => Err(RequestError::bad_request("the body is not a JSON object")),
+            Err(error) => Err(RequestError::bad_request(format!("the body is not JSON: {error}"))),
         }
     }
 

@@ -3,12 +3,12 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::call::{ApiError, ApiResult, Call};
-use crate::quirks::{UnavailableCert, UnownedDomain};
-use crate::records::{self, UploadError, Uploaded};
-use crate::response::Response;
-use crate::store::certs::{self, UploadContent};
-use crate::validation::{self, Violation};
+use super::call::{ApiResult, Call};
+use crate::quirks::UnavailableCert;
+use crate::records::{self, Uploaded};
+use crate::response::{RequestError, Response};
+use crate::store::certs::{self, UPLOADED, UploadContent};
+use crate::validation;
 
 const UPLOAD_FIELDS: [&str; 4] = ["domain", "cert_pem", "key_pem", "name"];
 
@@ -23,7 +23,7 @@ pub(super) fn download(call: &Call<'_>, id: i64) -> ApiResult {
         UnavailableCert::NotFound => StatusCode::NOT_FOUND,
         UnavailableCert::Forbidden => StatusCode::FORBIDDEN,
     };
-    let cert = cert.ok_or_else(|| ApiError::new(status, "no such certificate"))?;
+    let cert = cert.ok_or_else(|| RequestError::new(status, "no such certificate"))?;
     Ok(call.renderer().download(&cert))
 }
 
@@ -37,10 +37,7 @@ pub(super) fn upload(call: &Call<'_>) -> ApiResult {
         key_pem: required(&body, "key_pem")?,
         name: optional(&body, "name")?,
     };
-    match records::upload(call.app, &content, call.now) {
-        Ok(uploaded) => Ok(upload_response(call, &uploaded)),
-        Err(error) => Err(refused_upload(call, &error)),
-    }
+    Ok(upload_response(call, &records::upload(call.app, &content, call.now)?))
 }
 
 /// Adds a record that is never bound, even if the domain has one: the endpoint that section 4.2 warns about.
@@ -49,14 +46,15 @@ pub(super) fn create(call: &Call<'_>) -> ApiResult {
     notice_unknown_fields(call, &body);
     let (cert_pem, key_pem) = (required(&body, "cert_pem")?, required(&body, "key_pem")?);
     let (domain, name) = (optional(&body, "domain")?, optional(&body, "name")?);
-    let validated = validation::validate(cert_pem, key_pem, domain, call.now)?;
+    let validated =
+        validation::validate(cert_pem, key_pem, domain, call.now).map_err(RequestError::bad_request)?;
     let first_name = validated.leaf.names.first().map(String::as_str);
     let domain =
-        domain.or(first_name).ok_or_else(|| ApiError::bad_request("the certificate has no SAN entry"))?;
+        domain.or(first_name).ok_or_else(|| RequestError::bad_request("the certificate has no SAN entry"))?;
     let content = UploadContent { account: call.account, domain, name, cert_pem, key_pem };
     let mut store = call.app.store();
-    let id = store.write(|t| certs::insert(t, &content))?;
-    let cert = certs::get(store.read(), id)?.ok_or_else(ApiError::not_found)?;
+    let id = store.write(|t| certs::insert(t, None, UPLOADED, &content))?;
+    let cert = certs::get(store.read(), id)?.ok_or_else(|| RequestError::not_found("not found"))?;
     Ok(call.renderer().created_cert(&cert))
 }
 
@@ -69,34 +67,10 @@ fn upload_response(call: &Call<'_>, uploaded: &Uploaded) -> Response {
         "created": uploaded.created,
         "domain": uploaded.domain,
         "not_after": renderer.time(uploaded.validated.leaf.not_after),
-        "key_match": uploaded.validated.key_match.as_str(),
+        "key_match": uploaded.validated.key_match,
         "bound_sites": uploaded.bound_sites.iter().map(|site| renderer.bound_site(site)).collect::<Vec<_>>(),
     });
     renderer.object(status, body)
-}
-
-impl From<Violation> for ApiError {
-    fn from(violation: Violation) -> Self {
-        Self::bad_request(violation.to_string())
-    }
-}
-
-fn refused_upload(call: &Call<'_>, error: &UploadError) -> ApiError {
-    let status = match error {
-        UploadError::UnownedDomain(_) => unowned_domain_status(call),
-        UploadError::Violation(_) => StatusCode::BAD_REQUEST,
-        UploadError::Database(_) => StatusCode::INTERNAL_SERVER_ERROR,
-    };
-    ApiError::new(status, error.to_string())
-}
-
-fn unowned_domain_status(call: &Call<'_>) -> StatusCode {
-    match call.app.quirks.unowned_domain {
-        UnownedDomain::Forbidden => StatusCode::FORBIDDEN,
-        UnownedDomain::NotFound => StatusCode::NOT_FOUND,
-        UnownedDomain::BadRequest => StatusCode::BAD_REQUEST,
-        UnownedDomain::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
-    }
 }
 
 fn notice_unknown_fields(call: &Call<'_>, body: &Map<String, Value>) {
@@ -105,16 +79,16 @@ fn notice_unknown_fields(call: &Call<'_>, body: &Map<String, Value>) {
     }
 }
 
-fn required<'a>(body: &'a Map<String, Value>, name: &str) -> Result<&'a str, ApiError> {
+fn required<'a>(body: &'a Map<String, Value>, name: &str) -> Result<&'a str, RequestError> {
     optional(body, name)?
         .filter(|text| !text.is_empty())
-        .ok_or_else(|| ApiError::bad_request(format!("{name} is required")))
+        .ok_or_else(|| RequestError::bad_request(format!("{name} is required")))
 }
 
-fn optional<'a>(body: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, ApiError> {
+fn optional<'a>(body: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, RequestError> {
     match body.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(ApiError::bad_request(format!("{name} must be a string"))),
+        Some(_) => Err(RequestError::bad_request(format!("{name} must be a string"))),
     }
 }

@@ -18,10 +18,10 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::request_log::{LogEntry, RecordedRequest, redacted_body, shortened, shortened_notices};
-use crate::response::Response;
+use crate::response::{RequestError, Response};
 use crate::transport::{self, AbortHandle, HttpResponse};
 use crate::{clock, openapi};
-use call::{ApiError, ApiResult, Call, header_text};
+use call::{ApiResult, Call, header_text};
 use render::Renderer;
 
 /// Far more than any chain with its key.
@@ -100,7 +100,7 @@ fn execute(app: &App, entry: LogEntry<'_>, head: &Parts, body: &Bytes) -> Respon
 }
 
 /// Returns the account of the API key; `None` if the key is missing or invalid.
-fn authenticate(app: &App, head: &Parts) -> Result<Option<i64>, ApiError> {
+fn authenticate(app: &App, head: &Parts) -> Result<Option<i64>, RequestError> {
     let credentials = header_text(&head.headers, &header::AUTHORIZATION).split_once(' ');
     match credentials {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => {
@@ -112,7 +112,7 @@ fn authenticate(app: &App, head: &Parts) -> Result<Option<i64>, ApiError> {
 
 fn route(call: &Call<'_>, method: &Method, path: &str) -> ApiResult {
     let segments: Vec<&str> = path.strip_prefix("/api/").unwrap_or_default().split('/').collect();
-    let id = |text: &str| text.parse::<i64>().map_err(|_| ApiError::not_found());
+    let id = |text: &str| text.parse::<i64>().map_err(|_| RequestError::not_found("not found"));
     match (method.as_str(), segments.as_slice()) {
         ("GET", ["certs"]) => certs::list(call),
         ("POST", ["certs"]) => certs::create(call),
@@ -131,16 +131,16 @@ fn route(call: &Call<'_>, method: &Method, path: &str) -> ApiResult {
         (_, ["certs", "upload"] | ["sites"] | ["sites", _, "update" | "enable" | "disable"]) => {
             Ok(method_not_allowed(call, "POST"))
         }
-        _ => Err(ApiError::not_found()),
+        _ => Err(RequestError::not_found("not found")),
     }
 }
 
 fn unauthorized(renderer: Renderer<'_>) -> Response {
-    let error = ApiError::new(StatusCode::UNAUTHORIZED, "the API key is missing or invalid");
+    let error = RequestError::new(StatusCode::UNAUTHORIZED, "the API key is missing or invalid");
     renderer.error(&error).with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }
 
 fn method_not_allowed(call: &Call<'_>, allowed: &'static str) -> Response {
-    let error = ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
+    let error = RequestError::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
     call.renderer().error(&error).with_header(header::ALLOW, HeaderValue::from_static(allowed))
 }

@@ -3,13 +3,12 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::call::ApiError;
 use crate::clock::iso8601;
 use crate::quirks::{
     BoundSites, CertDomain, CertList, CreatedCert, CreatedStatus, ErrorBody, ExtraFields, NoDisabledReason,
     Quirks, SingleSite, SiteAction, SiteStatus, TimeFormat, TlsSettings, UnboundCertId, UploadedType,
 };
-use crate::response::Response;
+use crate::response::{RequestError, Response};
 use crate::store::certs::{Cert, UPLOADED};
 use crate::store::sites::Site;
 
@@ -25,7 +24,7 @@ impl<'a> Renderer<'a> {
     }
 
     /// Returns an error response. Status 200 means that only the body shows the error.
-    pub(super) fn error(self, error: &ApiError) -> Response {
+    pub(super) fn error(self, error: &RequestError) -> Response {
         let (status, message) = (error.status, error.message.as_str());
         if status == StatusCode::OK {
             return self.object(status, json!({ "ok": false, "error": message }));

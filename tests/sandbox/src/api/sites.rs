@@ -4,10 +4,11 @@ use http::StatusCode;
 use rusqlite::{Connection, Transaction};
 use serde_json::{Map, Value};
 
-use super::call::{ApiError, ApiResult, Call};
+use super::call::{ApiResult, Call};
 use crate::quirks::{DuplicateSite, EnableRefused, NoPackage};
+use crate::response::RequestError;
 use crate::store::packages::Package;
-use crate::store::sites::{self, NewSite, Site};
+use crate::store::sites::{self, Site};
 use crate::store::{certs, edge, packages};
 use crate::{names, site_fields};
 
@@ -25,7 +26,7 @@ pub(super) fn create(call: &Call<'_>) -> ApiResult {
     let body = call.json_object()?;
     let domain = body.get("domain").and_then(Value::as_str).unwrap_or_default();
     if !names::is_domain(domain) {
-        return Err(ApiError::bad_request("domain is required and must be a domain name"));
+        return Err(RequestError::bad_request("domain is required and must be a domain name"));
     }
     let mut store = call.app.store();
     let (site, ignored) = store.write(|t| {
@@ -36,18 +37,18 @@ pub(super) fn create(call: &Call<'_>) -> ApiResult {
         let package = package_for_new_site(call, t, change.package)?;
         let mut settings = site_fields::defaults();
         settings.extend(change.settings);
-        let new = NewSite {
-            id: None,
+        let new = Site {
             account: call.account,
-            domain,
+            domain: domain.to_owned(),
             enabled: true,
             cert_id: change.cert_id.apply(None),
             package_id: Some(package.id),
             settings,
             push_at: Some(call.push_at()),
             created_at: call.now_seconds(),
+            ..Site::default()
         };
-        let id = sites::insert(t, new)?;
+        let id = sites::insert(t, &new)?;
         Ok((find(call, t, id)?, change.ignored))
     })?;
     call.app.pushes.wake();
@@ -82,7 +83,7 @@ pub(super) fn enable(call: &Call<'_>, id: i64) -> ApiResult {
         let mut site = find(call, t, id)?;
         let package = site.package_id.map(|id| packages::get(t, id)).transpose()?.flatten();
         if package.is_some_and(|package| !package.is_usable(call.now_seconds())) {
-            return Ok::<_, ApiError>(false);
+            return Ok::<_, RequestError>(false);
         }
         site.enabled = true;
         site.disabled_reason.clear();
@@ -111,7 +112,7 @@ pub(super) fn delete(call: &Call<'_>, id: i64) -> ApiResult {
     let mut store = call.app.store();
     store.write(|t| {
         find(call, t, id)?;
-        Ok::<_, ApiError>(sites::delete(t, id)?)
+        Ok::<_, RequestError>(sites::delete(t, id)?)
     })?;
     call.app.edge.remove(id);
     Ok(call.renderer().site_action(id))
@@ -134,14 +135,14 @@ impl SiteChange {
         t: &Transaction<'_>,
         body: &Map<String, Value>,
         handled: &[&str],
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self, RequestError> {
         let mut change = Self::default();
         for (name, value) in body.iter().filter(|(name, _)| !handled.contains(&name.as_str())) {
             match (name.as_str(), site_fields::find(name)) {
                 ("cert_id", _) => change.cert_id = CertIdChange::parse(call, t, value)?,
                 ("package_id", _) => change.package = Some(parse_id(name, value)?),
                 (_, Some(field)) => {
-                    let value = field.accept(value).map_err(ApiError::bad_request)?;
+                    let value = field.accept(value).map_err(RequestError::bad_request)?;
                     change.settings.insert(name.clone(), value);
                 }
                 (_, None) => change.ignored.push(name.clone()),
@@ -165,7 +166,7 @@ enum CertIdChange {
 
 impl CertIdChange {
     /// Parses `cert_id`. Null and 0 stand for no certificate.
-    fn parse(call: &Call<'_>, t: &Transaction<'_>, value: &Value) -> Result<Self, ApiError> {
+    fn parse(call: &Call<'_>, t: &Transaction<'_>, value: &Value) -> Result<Self, RequestError> {
         if value.is_null() || site_fields::as_integer(value) == Some(0) {
             return Ok(Self::Unbind);
         }
@@ -185,12 +186,13 @@ impl CertIdChange {
     }
 }
 
-fn parse_id(name: &str, value: &Value) -> Result<i64, ApiError> {
-    site_fields::as_integer(value).ok_or_else(|| ApiError::bad_request(format!("{name} must be a number")))
+fn parse_id(name: &str, value: &Value) -> Result<i64, RequestError> {
+    site_fields::as_integer(value)
+        .ok_or_else(|| RequestError::bad_request(format!("{name} must be a number")))
 }
 
-fn find(call: &Call<'_>, c: &Connection, id: i64) -> Result<Site, ApiError> {
-    sites::get(c, call.account, id)?.ok_or_else(ApiError::not_found)
+fn find(call: &Call<'_>, c: &Connection, id: i64) -> Result<Site, RequestError> {
+    sites::get(c, call.account, id)?.ok_or_else(|| RequestError::not_found("not found"))
 }
 
 /// Returns the requested package, or else the account's first usable one (section 4.6, rule 3).
@@ -198,7 +200,7 @@ fn package_for_new_site(
     call: &Call<'_>,
     t: &Transaction<'_>,
     requested: Option<i64>,
-) -> Result<Package, ApiError> {
+) -> Result<Package, RequestError> {
     let now = call.now_seconds();
     let package = match requested {
         Some(id) => {
@@ -210,33 +212,33 @@ fn package_for_new_site(
 }
 
 /// Saves a changed site and schedules its push.
-fn save(call: &Call<'_>, t: &Transaction<'_>, site: &mut Site) -> Result<(), ApiError> {
+fn save(call: &Call<'_>, t: &Transaction<'_>, site: &mut Site) -> Result<(), RequestError> {
     site.push_at = Some(call.push_at());
     site.updated_at = call.now_seconds();
     Ok(sites::save(t, site)?)
 }
 
-fn not_owned(name: &str) -> ApiError {
-    ApiError::new(StatusCode::FORBIDDEN, format!("{name} does not belong to this account"))
+fn not_owned(name: &str) -> RequestError {
+    RequestError::new(StatusCode::FORBIDDEN, format!("{name} does not belong to this account"))
 }
 
-fn duplicate_site(call: &Call<'_>, domain: &str) -> ApiError {
+fn duplicate_site(call: &Call<'_>, domain: &str) -> RequestError {
     let status = match call.app.quirks.duplicate_site {
         DuplicateSite::Conflict => StatusCode::CONFLICT,
         DuplicateSite::BadRequest => StatusCode::BAD_REQUEST,
         DuplicateSite::OkFalse => StatusCode::OK,
     };
-    ApiError::new(status, format!("{domain} already has a site"))
+    RequestError::new(status, format!("{domain} already has a site"))
 }
 
-fn no_package(call: &Call<'_>) -> ApiError {
+fn no_package(call: &Call<'_>) -> RequestError {
     let status = match call.app.quirks.no_package {
         NoPackage::BadRequest => StatusCode::BAD_REQUEST,
         NoPackage::PaymentRequired => StatusCode::PAYMENT_REQUIRED,
         NoPackage::Forbidden => StatusCode::FORBIDDEN,
         NoPackage::OkFalse => StatusCode::OK,
     };
-    ApiError::new(status, "the account has no usable package")
+    RequestError::new(status, "the account has no usable package")
 }
 
 fn enable_refused(call: &Call<'_>, id: i64) -> ApiResult {
@@ -249,5 +251,5 @@ fn enable_refused(call: &Call<'_>, id: i64) -> ApiResult {
         EnableRefused::Silent => return Ok(call.renderer().site_action(id)),
     };
     let message = "the package is exhausted or expired; top it up, renew or extend it first";
-    Err(ApiError::new(status, message))
+    Err(RequestError::new(status, message))
 }

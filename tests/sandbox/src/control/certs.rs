@@ -3,10 +3,11 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ControlError, parse, success};
+use super::{parse, success_if};
 use crate::app::App;
 use crate::clock;
-use crate::records::{self, Replacement, UploadError, Uploaded};
+use crate::records::{self, Push, Uploaded};
+use crate::response::RequestError;
 use crate::store::certs::UploadContent;
 
 #[derive(Deserialize)]
@@ -20,17 +21,8 @@ struct UploadRequest {
     key_pem: String,
 }
 
-impl From<UploadError> for ControlError {
-    fn from(error: UploadError) -> Self {
-        match error {
-            UploadError::Database(error) => Self::Database(error),
-            UploadError::UnownedDomain(_) | UploadError::Violation(_) => Self::BadRequest(error.to_string()),
-        }
-    }
-}
-
 /// Uploads a certificate like `POST /api/certs/upload`, but without an entry in the request log.
-pub(super) fn upload(app: &App, body: &[u8]) -> Result<Value, ControlError> {
+pub(super) fn upload(app: &App, body: &[u8]) -> Result<Value, RequestError> {
     let request: UploadRequest = parse(body)?;
     let account = match request.account {
         Some(account) => account,
@@ -43,7 +35,9 @@ pub(super) fn upload(app: &App, body: &[u8]) -> Result<Value, ControlError> {
         cert_pem: &request.cert_pem,
         key_pem: &request.key_pem,
     };
-    Ok(uploaded_json(&records::upload(app, &content, clock::now())?))
+    let uploaded = records::upload(app, &content, clock::now());
+    // Whichever status a quirk gives the refusal on the API.
+    Ok(uploaded_json(&uploaded.map_err(|error| RequestError::bad_request(error.message))?))
 }
 
 fn uploaded_json(uploaded: &Uploaded) -> Value {
@@ -63,27 +57,11 @@ struct ReplaceRequest {
     push: Push,
 }
 
-/// When a replaced certificate reaches the edge.
-#[derive(Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Push {
-    #[default]
-    Normal,
-    Silent,
-}
-
 /// Replaces the content of a record without validation.
-pub(super) fn replace(app: &App, id: &str, body: &[u8]) -> Result<Value, ControlError> {
-    let request: ReplaceRequest = parse(body)?;
-    let replacement = Replacement {
-        cert_pem: &request.cert_pem,
-        key_pem: &request.key_pem,
-        is_silent: request.push == Push::Silent,
-    };
+pub(super) fn replace(app: &App, id: &str, body: &[u8]) -> Result<Value, RequestError> {
+    let ReplaceRequest { cert_pem, key_pem, push } = parse(body)?;
     let id = id.parse().ok();
-    let is_found = id.map(|id| records::replace_unvalidated(app, id, &replacement)).transpose()?;
-    match is_found {
-        Some(true) => Ok(success()),
-        _ => Err(ControlError::NotFound("no such certificate")),
-    }
+    let is_found =
+        id.map(|id| records::replace_unvalidated(app, id, &cert_pem, &key_pem, push)).transpose()?;
+    success_if(is_found == Some(true), "no such certificate")
 }

@@ -17,34 +17,10 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::faults::Fault;
-use crate::response::Response;
+use crate::response::{RequestError, Response};
 use crate::store::sites::{self, Site};
 use crate::transport::{self, HttpResponse};
 use crate::{push, quirks};
-
-/// Why a request to the control port failed.
-enum ControlError {
-    BadRequest(String),
-    NotFound(&'static str),
-    Database(rusqlite::Error),
-}
-
-impl ControlError {
-    fn into_response(self) -> Response {
-        let (status, message) = match self {
-            Self::BadRequest(reason) => (StatusCode::BAD_REQUEST, reason),
-            Self::NotFound(message) => (StatusCode::NOT_FOUND, message.to_owned()),
-            Self::Database(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
-        };
-        Response::json(status, &json!({ "ok": false, "error": message }))
-    }
-}
-
-impl From<rusqlite::Error> for ControlError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Database(error)
-    }
-}
 
 /// Responds to one request to the control port.
 pub(crate) async fn handle<B>(app: Arc<App>, request: Request<B>) -> HttpResponse
@@ -54,15 +30,17 @@ where
     let (head, body) = request.into_parts();
     let result = match body.collect().await {
         Ok(body) => route(&app, &head.method, head.uri.path(), &body.to_bytes()).await,
-        Err(error) => Err(ControlError::BadRequest(error.to_string())),
+        Err(error) => Err(RequestError::bad_request(error.to_string())),
     };
     match result {
         Ok(value) => Response::json(StatusCode::OK, &value).into_http(),
-        Err(error) => error.into_response().into_http(),
+        Err(RequestError { status, message }) => {
+            Response::json(status, &json!({ "ok": false, "error": message })).into_http()
+        }
     }
 }
 
-async fn route(app: &Arc<App>, method: &Method, path: &str, body: &[u8]) -> Result<Value, ControlError> {
+async fn route(app: &Arc<App>, method: &Method, path: &str, body: &[u8]) -> Result<Value, RequestError> {
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
     match (transport::as_get(method).as_str(), segments.as_slice()) {
         ("GET", ["faults"]) => Ok(json!(app.faults.list())),
@@ -72,21 +50,26 @@ async fn route(app: &Arc<App>, method: &Method, path: &str, body: &[u8]) -> Resu
             Ok(success())
         }
         ("GET", ["requests"]) => Ok(json!(app.request_log.list())),
-        ("GET", ["edge"]) => Ok(edge::list(app)),
-        ("GET", ["edge", "handshakes"]) => Ok(edge::handshakes(app)),
+        ("GET", ["edge"]) => Ok(json!(app.edge.list())),
+        ("GET", ["edge", "handshakes"]) => Ok(json!(app.handshakes.counts())),
         ("POST", ["edge"]) => edge::override_name(app, body),
         ("GET", ["edge", "addresses"]) => Ok(app.edge_listeners.list()),
         ("POST", ["edge", "addresses"]) => edge::open(app, body),
-        ("DELETE", ["edge", "addresses", address]) => edge::close(app, address).await,
-        ("DELETE", ["edge", "handshakes"]) => Ok(edge::reset_handshakes(app)),
-        ("DELETE", ["edge", name]) => edge::remove_override(app, name),
+        ("DELETE", ["edge", "addresses", address]) => {
+            success_if(app.edge_listeners.close(address).await, "no such address")
+        }
+        ("DELETE", ["edge", "handshakes"]) => {
+            app.handshakes.reset();
+            Ok(success())
+        }
+        ("DELETE", ["edge", name]) => success_if(app.edge.remove_override(name), "no override for this name"),
         ("GET", ["dns"]) => dns(app),
         ("GET", ["quirks"]) => Ok(drawn_quirks(app)),
         ("POST", ["certs", "upload"]) => certs::upload(app, body),
         ("POST", ["certs", id]) => certs::replace(app, id, body),
         ("POST", ["packages", id]) => packages::change(app, id, body),
         ("POST", ["push"]) => push_or_hold(app, body),
-        _ => Err(ControlError::NotFound("not found")),
+        _ => Err(RequestError::not_found("not found")),
     }
 }
 
@@ -94,12 +77,16 @@ fn success() -> Value {
     json!({ "ok": true })
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ControlError> {
-    serde_json::from_slice(body).map_err(|error| ControlError::BadRequest(error.to_string()))
+fn success_if(is_found: bool, otherwise: &str) -> Result<Value, RequestError> {
+    if is_found { Ok(success()) } else { Err(RequestError::not_found(otherwise)) }
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, RequestError> {
+    serde_json::from_slice(body).map_err(|error| RequestError::bad_request(error.to_string()))
 }
 
 /// Queues one fault or an array of faults.
-fn add_faults(app: &App, body: &[u8]) -> Result<Value, ControlError> {
+fn add_faults(app: &App, body: &[u8]) -> Result<Value, RequestError> {
     let faults: Result<Vec<Fault>, String> = match parse(body)? {
         Value::Array(values) => {
             let numbered = (1..).zip(values);
@@ -110,7 +97,7 @@ fn add_faults(app: &App, body: &[u8]) -> Result<Value, ControlError> {
         }
         value => parse_fault(value).map(|fault| vec![fault]),
     };
-    app.faults.add(faults.map_err(ControlError::BadRequest)?);
+    app.faults.add(faults.map_err(RequestError::bad_request)?);
     Ok(success())
 }
 
@@ -121,7 +108,7 @@ fn parse_fault(value: Value) -> Result<Fault, String> {
 }
 
 /// Lists the CNAME targets.
-fn dns(app: &App) -> Result<Value, ControlError> {
+fn dns(app: &App) -> Result<Value, RequestError> {
     let sites = sites::list(app.store().read(), None)?;
     let record = |site: &Site| json!({ "cname": site.cname, "domain": site.domain, "site_id": site.id });
     Ok(sites.iter().map(record).collect())
@@ -134,7 +121,7 @@ fn drawn_quirks(app: &App) -> Value {
 }
 
 /// Holds or releases pushes; without a body, pushes everything that is pending.
-fn push_or_hold(app: &App, body: &[u8]) -> Result<Value, ControlError> {
+fn push_or_hold(app: &App, body: &[u8]) -> Result<Value, RequestError> {
     #[derive(Default, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct PushRequest {

@@ -5,9 +5,10 @@ use rusqlite::Transaction;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ControlError, parse};
+use super::parse;
 use crate::app::App;
 use crate::clock::{self, iso8601};
+use crate::response::RequestError;
 use crate::store::packages::{self, Package};
 use crate::store::{edge, sites};
 
@@ -22,18 +23,18 @@ struct PackageChange {
 }
 
 /// Changes a package, and disables its sites if its traffic is exceeded.
-pub(super) fn change(app: &App, id: &str, body: &[u8]) -> Result<Value, ControlError> {
+pub(super) fn change(app: &App, id: &str, body: &[u8]) -> Result<Value, RequestError> {
     let change: PackageChange = parse(body)?;
     let mut store = app.store();
     let (package, disabled_sites) = store.write(|t| {
         let package = id.parse().ok().map(|id| packages::get(t, id)).transpose()?.flatten();
-        let mut package = package.ok_or(ControlError::NotFound("no such package"))?;
+        let mut package = package.ok_or_else(|| RequestError::not_found("no such package"))?;
         package.traffic_used = change.traffic_used.unwrap_or(package.traffic_used);
         package.traffic_limit = change.traffic_limit.unwrap_or(package.traffic_limit);
         package.expires_at = change.expires_at.map_or(package.expires_at, Timestamp::as_second);
         packages::save(t, &package)?;
         let disabled = if package.is_exceeded() { disable_sites(app, t, package.id)? } else { Vec::new() };
-        Ok::<_, ControlError>((package, disabled))
+        Ok::<_, RequestError>((package, disabled))
     })?;
     for &site in &disabled_sites {
         app.edge.remove(site);

@@ -78,12 +78,6 @@ impl EdgeAddress {
         Self { every: Some(every), ..self }
     }
 
-    /// Listens on this address.
-    #[must_use]
-    pub fn listen(self, address: SocketAddr) -> Self {
-        Self { listen: Some(address), ..self }
-    }
-
     /// Responds after this many milliseconds.
     #[must_use]
     pub fn delay_ms(self, delay_ms: u64) -> Self {

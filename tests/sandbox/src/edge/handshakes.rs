@@ -41,92 +41,60 @@ pub(crate) struct HandshakeCounter(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    addresses: BTreeMap<SocketAddr, Counted>,
-    all: Level,
+    counts: Handshakes,
+    in_progress: BTreeMap<String, u64>,
 }
 
-#[derive(Default)]
-struct Counted {
-    connections: u64,
-    handshakes: u64,
-    level: Level,
-}
-
-/// A number that rises and falls, and its maximum.
-#[derive(Default)]
-struct Level {
-    now: u64,
-    max: u64,
-}
-
-impl Level {
-    fn rise(&mut self) {
-        self.now += 1;
+impl State {
+    fn counts(&mut self, address: &str) -> &mut AddressHandshakes {
+        self.counts.addresses.entry(address.to_owned()).or_default()
     }
 
-    fn fall(&mut self) {
-        self.now = self.now.saturating_sub(1);
+    fn in_progress(&mut self, address: &str) -> &mut u64 {
+        self.in_progress.entry(address.to_owned()).or_default()
     }
 
-    fn record(&mut self) {
-        self.max = self.max.max(self.now);
-    }
-
-    fn reset(&mut self) {
-        self.max = self.now;
+    fn all_in_progress(&self) -> u64 {
+        self.in_progress.values().sum()
     }
 }
 
 impl HandshakeCounter {
     /// Lists an address before its first connection.
     pub(crate) fn add_address(&self, address: SocketAddr) {
-        self.lock().addresses.entry(address).or_default();
+        self.lock().counts(&address.to_string());
     }
 
     /// Counts an accepted connection, which is in progress until the returned guard is dropped.
     pub(super) async fn begin(&self, address: SocketAddr) -> InProgress<'_> {
-        self.change(address, |counted, all| {
-            counted.connections += 1;
-            counted.level.rise();
-            all.rise();
-        });
-        let handshake = InProgress { counter: self, address };
+        let handshake = InProgress { counter: self, address: address.to_string() };
+        let address = &handshake.address;
+        self.lock().counts(address).connections += 1;
+        *self.lock().in_progress(address) += 1;
         // Lets the runtime notice connections that clients closed before they opened this one.
         tokio::task::yield_now().await;
-        self.change(address, |counted, all| {
-            counted.level.record();
-            all.record();
-        });
+        let mut state = self.lock();
+        let (here, all) = (*state.in_progress(address), state.all_in_progress());
+        let counts = state.counts(address);
+        counts.max_in_progress = counts.max_in_progress.max(here);
+        state.counts.max_in_progress = state.counts.max_in_progress.max(all);
+        drop(state);
         handshake
     }
 
     /// Returns the counts.
     pub(crate) fn counts(&self) -> Handshakes {
-        let state = self.lock();
-        let counts = |(address, counted): (&SocketAddr, &Counted)| {
-            let counts = AddressHandshakes {
-                connections: counted.connections,
-                handshakes: counted.handshakes,
-                max_in_progress: counted.level.max,
-            };
-            (address.to_string(), counts)
-        };
-        Handshakes { addresses: state.addresses.iter().map(counts).collect(), max_in_progress: state.all.max }
+        self.lock().counts.clone()
     }
 
     /// Counts from zero. Connections in progress remain in progress.
     pub(crate) fn reset(&self) {
-        let mut state = self.lock();
-        state.all.reset();
-        for counted in state.addresses.values_mut() {
-            (counted.connections, counted.handshakes) = (0, 0);
-            counted.level.reset();
+        let State { counts, in_progress } = &mut *self.lock();
+        for (address, counts) in &mut counts.addresses {
+            let max_in_progress = in_progress.get(address).copied().unwrap_or_default();
+            *counts = AddressHandshakes { max_in_progress, ..AddressHandshakes::default() };
         }
-    }
-
-    fn change(&self, address: SocketAddr, change: impl FnOnce(&mut Counted, &mut Level)) {
-        let State { addresses, all } = &mut *self.lock();
-        change(addresses.entry(address).or_default(), all);
+        counts.max_in_progress = in_progress.values().sum();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -137,21 +105,18 @@ impl HandshakeCounter {
 /// A connection whose handshake is in progress.
 pub(super) struct InProgress<'a> {
     counter: &'a HandshakeCounter,
-    address: SocketAddr,
+    address: String,
 }
 
 impl InProgress<'_> {
     /// Counts a handshake that the client began.
     pub(super) fn count_handshake(&self) {
-        self.counter.change(self.address, |counted, _| counted.handshakes += 1);
+        self.counter.lock().counts(&self.address).handshakes += 1;
     }
 }
 
 impl Drop for InProgress<'_> {
     fn drop(&mut self) {
-        self.counter.change(self.address, |counted, all| {
-            counted.level.fall();
-            all.fall();
-        });
+        *self.counter.lock().in_progress(&self.address) -= 1;
     }
 }

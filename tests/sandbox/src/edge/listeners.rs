@@ -1,15 +1,16 @@
 //! The additional addresses of the edge: opens them at run time, and closes them.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::address::{Behavior, EdgeAddress, EdgeMode};
-use crate::accept::accept;
+use crate::accept::{accept, bind};
 use crate::app::App;
 use crate::error::Error;
 
@@ -30,11 +31,7 @@ pub(crate) fn open(app: &Arc<App>, address: &EdgeAddress, runtime: &Handle) -> R
         return Err(Error::NotLoopback(requested));
     }
     let _context = runtime.enter();
-    let bound = TcpListener::bind(requested).and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        Ok((listener.local_addr()?, tokio::net::TcpListener::from_std(listener)?))
-    });
-    let (bound, listener) = bound.map_err(|source| Error::Listen { addr: requested, source })?;
+    let (listener, bound) = bind(requested)?;
     let task = spawn(listener, app.clone(), bound, behavior);
     app.edge_listeners.lock().insert(bound, Listener { mode: address.mode, task });
     Ok(bound)
@@ -42,7 +39,7 @@ pub(crate) fn open(app: &Arc<App>, address: &EdgeAddress, runtime: &Handle) -> R
 
 /// Starts a task that serves an address of the edge.
 pub(crate) fn spawn(
-    listener: tokio::net::TcpListener,
+    listener: TcpListener,
     app: Arc<App>,
     address: SocketAddr,
     behavior: Behavior,

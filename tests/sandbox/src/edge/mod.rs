@@ -4,7 +4,7 @@
 pub(crate) mod address;
 pub(crate) mod handshakes;
 pub(crate) mod listeners;
-mod site;
+pub(crate) mod site;
 pub(crate) mod table;
 
 use std::io::Cursor;
@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
 use crate::response::Response;
-use crate::transport::{self, AbortHandle, HttpResponse, Rewind, SocketHandle};
+use crate::transport::{self, AbortHandle, HttpResponse, SocketHandle, Stream};
 use address::Behavior;
 use site::EdgeSite;
 
@@ -57,10 +57,10 @@ async fn serve(
     drop(handshake);
     if is_tls {
         let site = behavior.respond(&app, connection, name.as_deref());
-        serve_tls(site, Rewind::new(head, tcp), socket).await;
+        serve_tls(site, Stream::replaying(head, tcp), socket).await;
     } else {
         let handler = move |request, abort| respond_plain(app.clone(), behavior.clone(), request, abort);
-        transport::serve(Rewind::new(head, tcp), socket, handler).await;
+        transport::serve(Stream::replaying(head, tcp), socket, handler).await;
     }
 }
 
@@ -73,7 +73,7 @@ async fn is_closed_within(tcp: &mut TcpStream, head: &mut Vec<u8>, delay: Option
     tokio::time::timeout(delay.unwrap_or(Duration::MAX), closed).await.is_ok()
 }
 
-async fn serve_tls(site: Option<Arc<EdgeSite>>, mut io: Rewind<TcpStream>, socket: SocketHandle) {
+async fn serve_tls(site: Option<Arc<EdgeSite>>, mut io: Stream<TcpStream>, socket: SocketHandle) {
     let config = site.as_ref().and_then(|site| site.tls.as_ref().ok()).cloned();
     let (Some(site), Some(config)) = (site, config) else {
         let _ = io.write_all(&UNRECOGNIZED_NAME).await;

@@ -26,7 +26,7 @@ pub(super) struct EdgeSite {
     pub(super) http_enabled: bool,
     pub(super) force_https: bool,
     origins: Value,
-    leaf: Option<LeafSummary>,
+    leaf: Option<Leaf>,
     /// The TLS configuration, or the reason why there is none.
     pub(super) tls: Result<Arc<ServerConfig>, String>,
     /// Whether another certificate than the pushed one is served.
@@ -105,17 +105,10 @@ impl EdgeSite {
     }
 }
 
-/// What `GET /edge` shows of a leaf.
-#[derive(Debug, Clone)]
-struct LeafSummary {
-    fingerprint: String,
-    not_after: i64,
-}
-
 /// A certificate prepared for handshakes.
 #[derive(Debug, Clone)]
 pub(super) struct PreparedTls {
-    leaf: Option<LeafSummary>,
+    leaf: Option<Leaf>,
     tls: Result<Arc<ServerConfig>, String>,
 }
 
@@ -131,18 +124,12 @@ impl PreparedTls {
     /// Prepares a certificate that must be usable; otherwise returns why it is not.
     pub(super) fn usable(cert_pem: &str, key_pem: &str) -> Result<Self, String> {
         let prepared = Self::from_pem(cert_pem, key_pem, true);
-        match &prepared.tls {
-            Ok(_) => Ok(prepared),
-            Err(reason) => Err(reason.clone()),
-        }
+        prepared.tls.clone()?;
+        Ok(prepared)
     }
 
     fn from_pem(cert_pem: &str, key_pem: &str, http2: bool) -> Self {
-        let leaf = Leaf::parse(cert_pem).ok();
-        Self {
-            leaf: leaf.map(|leaf| LeafSummary { fingerprint: leaf.fingerprint, not_after: leaf.not_after }),
-            tls: certified_key(cert_pem, key_pem).and_then(|certified| server_config(certified, http2)),
-        }
+        Self { leaf: Leaf::parse(cert_pem).ok(), tls: server_config(cert_pem, key_pem, http2) }
     }
 }
 
@@ -157,7 +144,9 @@ fn certified_key(cert_pem: &str, key_pem: &str) -> Result<CertifiedKey, String> 
     }
 }
 
-fn server_config(certified: CertifiedKey, http2: bool) -> Result<Arc<ServerConfig>, String> {
+/// Returns a TLS configuration that serves this certificate, or why that is impossible.
+pub(crate) fn server_config(cert_pem: &str, key_pem: &str, http2: bool) -> Result<Arc<ServerConfig>, String> {
+    let certified = certified_key(cert_pem, key_pem)?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?

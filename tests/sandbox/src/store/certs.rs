@@ -62,20 +62,19 @@ pub(crate) fn oldest_with_name(c: &Connection, account: i64, domain: &str) -> ru
     Ok(list(c, Some(account))?.into_iter().find(has_name))
 }
 
-/// Adds a record and returns its ID.
-pub(crate) fn insert(t: &Transaction<'_>, new: &UploadContent<'_>) -> rusqlite::Result<i64> {
+/// Adds a record, with the next free ID if none is given, and returns its ID.
+pub(crate) fn insert(
+    t: &Transaction<'_>,
+    id: Option<i64>,
+    kind: &str,
+    new: &UploadContent<'_>,
+) -> rusqlite::Result<i64> {
+    let &UploadContent { account, domain, name, cert_pem, key_pem } = new;
+    let name = name.unwrap_or(domain);
     t.execute(
-        "INSERT INTO cert (account, domain, domain_key, name, type, cert_pem, key_pem)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![
-            new.account,
-            new.domain,
-            canonical(new.domain),
-            new.name.unwrap_or(new.domain),
-            UPLOADED,
-            new.cert_pem,
-            new.key_pem
-        ],
+        "INSERT INTO cert (id, account, domain, domain_key, name, type, cert_pem, key_pem)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![id, account, domain, canonical(domain), name, kind, cert_pem, key_pem],
     )?;
     Ok(t.last_insert_rowid())
 }

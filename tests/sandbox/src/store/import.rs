@@ -2,11 +2,9 @@
 
 use rusqlite::{ErrorCode, Transaction, params};
 
-use super::certs::UPLOADED;
-use super::sites::NewSite;
-use super::{edge, sites};
+use super::certs::{UPLOADED, UploadContent};
+use super::{certs, edge, sites};
 use crate::error::Error;
-use crate::names::canonical;
 use crate::site_fields;
 use crate::world::{Account, Cert, Site, World};
 
@@ -49,21 +47,14 @@ fn insert_account(t: &Transaction<'_>, account: &Account) -> rusqlite::Result<()
 }
 
 fn insert_cert(t: &Transaction<'_>, cert: &Cert) -> rusqlite::Result<()> {
-    t.execute(
-        "INSERT INTO cert (id, account, domain, domain_key, name, type, cert_pem, key_pem)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        params![
-            cert.id,
-            cert.account,
-            cert.domain,
-            canonical(&cert.domain),
-            cert.name.as_deref().unwrap_or(&cert.domain),
-            cert.kind.as_deref().unwrap_or(UPLOADED),
-            cert.cert_pem,
-            cert.key_pem
-        ],
-    )?;
-    Ok(())
+    let content = UploadContent {
+        account: cert.account,
+        domain: &cert.domain,
+        name: cert.name.as_deref(),
+        cert_pem: &cert.cert_pem,
+        key_pem: &cert.key_pem,
+    };
+    certs::insert(t, Some(cert.id), cert.kind.as_deref().unwrap_or(UPLOADED), &content).map(|_| ())
 }
 
 fn insert_site(t: &Transaction<'_>, world: &World, site: &Site, now: i64) -> rusqlite::Result<()> {
@@ -73,16 +64,16 @@ fn insert_site(t: &Transaction<'_>, world: &World, site: &Site, now: i64) -> rus
     });
     let mut settings = site_fields::defaults();
     settings.extend(site.settings.clone());
-    let new = NewSite {
-        id: Some(site.id),
+    let new = sites::Site {
+        id: site.id,
         account: site.account,
-        domain: &site.domain,
+        domain: site.domain.clone(),
         enabled: site.enabled,
         cert_id: site.cert_id,
         package_id,
         settings,
-        push_at: None,
         created_at: now,
+        ..sites::Site::default()
     };
-    sites::insert(t, new).map(|_| ())
+    sites::insert(t, &new).map(|_| ())
 }

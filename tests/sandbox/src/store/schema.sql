@@ -35,11 +35,6 @@ CREATE TABLE site (
     updated_at INTEGER NOT NULL
 );
 CREATE INDEX site_by_cert ON site (cert_id);
--- The CNAME target of each site.
-CREATE TABLE dns (
-    cname TEXT PRIMARY KEY,
-    site INTEGER NOT NULL UNIQUE REFERENCES site ON DELETE CASCADE
-) WITHOUT ROWID;
 -- The state of the edge: each enabled site as of its last push.
 CREATE TABLE edge (
     site INTEGER PRIMARY KEY REFERENCES site ON DELETE CASCADE,

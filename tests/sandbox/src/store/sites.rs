@@ -5,9 +5,10 @@ use serde_json::{Map, Value};
 
 use crate::names::canonical;
 
-/// A site as last saved.
-#[derive(Debug)]
+/// A site.
+#[derive(Debug, Default)]
 pub(crate) struct Site {
+    /// 0 before a new site is saved under the next free ID.
     pub(crate) id: i64,
     pub(crate) account: i64,
     pub(crate) domain: String,
@@ -21,26 +22,13 @@ pub(crate) struct Site {
     pub(crate) push_at: Option<i64>,
     pub(crate) created_at: i64,
     pub(crate) updated_at: i64,
+    /// Empty before the site is saved.
     pub(crate) cname: String,
-}
-
-/// A site to insert.
-pub(crate) struct NewSite<'a> {
-    /// The next free ID if `None`.
-    pub(crate) id: Option<i64>,
-    pub(crate) account: i64,
-    pub(crate) domain: &'a str,
-    pub(crate) enabled: bool,
-    pub(crate) cert_id: Option<i64>,
-    pub(crate) package_id: Option<i64>,
-    pub(crate) settings: Map<String, Value>,
-    pub(crate) push_at: Option<i64>,
-    pub(crate) created_at: i64,
 }
 
 const SELECT: &str =
     "SELECT id, account, domain, enabled, disabled_reason, cert_id, package_id, settings, push_at,
-    created_at, updated_at, cname FROM site JOIN dns ON dns.site = site.id";
+    created_at, updated_at FROM site";
 
 /// Returns the sites of an account, or of all accounts, in order of ID.
 pub(crate) fn list(c: &Connection, account: Option<i64>) -> rusqlite::Result<Vec<Site>> {
@@ -60,27 +48,25 @@ pub(crate) fn by_domain(c: &Connection, domain: &str) -> rusqlite::Result<Option
     c.prepare_cached(&sql)?.query_row([canonical(domain)], from_row).optional()
 }
 
-/// Adds a site with its CNAME target and returns its ID.
-pub(crate) fn insert(t: &Transaction<'_>, new: NewSite<'_>) -> rusqlite::Result<i64> {
+/// Adds a site and returns its ID.
+pub(crate) fn insert(t: &Transaction<'_>, new: &Site) -> rusqlite::Result<i64> {
     t.execute(
         "INSERT INTO site (id, account, domain, domain_key, enabled, cert_id, package_id, settings, push_at,
-         created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10)",
+         created_at, updated_at) VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10)",
         params![
             new.id,
             new.account,
             new.domain,
-            canonical(new.domain),
+            canonical(&new.domain),
             new.enabled,
             new.cert_id,
             new.package_id,
-            Value::Object(new.settings).to_string(),
+            Value::Object(new.settings.clone()).to_string(),
             new.push_at,
             new.created_at
         ],
     )?;
-    let id = t.last_insert_rowid();
-    t.execute("INSERT INTO dns (cname, site) VALUES (?1, ?2)", params![cname(new.domain, id), id])?;
-    Ok(id)
+    Ok(t.last_insert_rowid())
 }
 
 /// Saves every field of a site that can change.
@@ -102,7 +88,7 @@ pub(crate) fn save(t: &Transaction<'_>, site: &Site) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Deletes a site. The schema deletes its CNAME target and its edge snapshot with it.
+/// Deletes a site. The schema deletes its edge snapshot with it.
 pub(crate) fn delete(t: &Transaction<'_>, id: i64) -> rusqlite::Result<()> {
     t.execute("DELETE FROM site WHERE id = ?1", [id])?;
     Ok(())
@@ -126,11 +112,12 @@ fn cname(domain: &str, id: i64) -> String {
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Site> {
-    let settings: String = row.get(7)?;
+    let (id, domain, settings): (_, String, String) = (row.get(0)?, row.get(2)?, row.get(7)?);
     Ok(Site {
-        id: row.get(0)?,
+        id,
         account: row.get(1)?,
-        domain: row.get(2)?,
+        cname: cname(&domain, id),
+        domain,
         enabled: row.get(3)?,
         disabled_reason: row.get(4)?,
         cert_id: row.get(5)?,
@@ -139,6 +126,5 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Site> {
         push_at: row.get(8)?,
         created_at: row.get(9)?,
         updated_at: row.get(10)?,
-        cname: row.get(11)?,
     })
 }

@@ -21,8 +21,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 pub(crate) use body::ResponseBody;
-use stream::AbortableStream;
-pub(crate) use stream::Rewind;
+pub(crate) use stream::Stream;
 
 /// A response as hyper sends it.
 pub(crate) type HttpResponse = http::Response<ResponseBody>;
@@ -40,7 +39,7 @@ pub(crate) async fn serve<IO, F>(
     F: Future<Output = HttpResponse> + Send + 'static,
 {
     let abort = AbortHandle::default();
-    let io = TokioIo::new(AbortableStream::new(io, abort.clone()));
+    let io = TokioIo::new(Stream::abortable(io, abort.clone()));
     let service = service_fn(|request| {
         let is_head = request.method() == Method::HEAD;
         let response = handler(request, abort.clone());

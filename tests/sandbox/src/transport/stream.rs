@@ -1,4 +1,4 @@
-//! Streams that wrap a socket: one that breaks on demand, and one that replays bytes read earlier.
+//! A stream that wraps a socket: it replays bytes read earlier, and breaks on demand.
 
 use std::io;
 use std::pin::Pin;
@@ -10,59 +10,25 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::AbortHandle;
 
 /// A stream that fails after its next flush once [`AbortHandle::abort_after_flush`] was called.
-pub(super) struct AbortableStream<IO> {
+pub(crate) struct Stream<IO> {
+    /// Bytes that were read earlier and are still to be replayed.
+    replay: Bytes,
     io: IO,
     abort: AbortHandle,
 }
 
-impl<IO> AbortableStream<IO> {
-    pub(super) fn new(io: IO, abort: AbortHandle) -> Self {
-        Self { io, abort }
+impl<IO> Stream<IO> {
+    /// Returns a stream that first replays bytes that were read from `io` earlier, and does not break.
+    pub(crate) fn replaying(replay: Vec<u8>, io: IO) -> Self {
+        Self { replay: replay.into(), io, abort: AbortHandle::default() }
+    }
+
+    pub(super) fn abortable(io: IO, abort: AbortHandle) -> Self {
+        Self { replay: Bytes::new(), io, abort }
     }
 }
 
-impl<IO: AsyncRead + Unpin> AsyncRead for AbortableStream<IO> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buf)
-    }
-}
-
-impl<IO: AsyncWrite + Unpin> AsyncWrite for AbortableStream<IO> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.io).poll_flush(cx))?;
-        if self.abort.is_due_after_flush() {
-            self.abort.notify();
-            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
-}
-
-/// A stream that first replays bytes that were read from it earlier.
-pub(crate) struct Rewind<IO> {
-    replay: Bytes,
-    io: IO,
-}
-
-impl<IO> Rewind<IO> {
-    pub(crate) fn new(replay: Vec<u8>, io: IO) -> Self {
-        Self { replay: replay.into(), io }
-    }
-}
-
-impl<IO: AsyncRead + Unpin> AsyncRead for Rewind<IO> {
+impl<IO: AsyncRead + Unpin> AsyncRead for Stream<IO> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -77,13 +43,18 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Rewind<IO> {
     }
 }
 
-impl<IO: AsyncWrite + Unpin> AsyncWrite for Rewind<IO> {
+impl<IO: AsyncWrite + Unpin> AsyncWrite for Stream<IO> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, buf)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
+        ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+        if self.abort.is_due_after_flush() {
+            self.abort.notify();
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
