@@ -17,7 +17,8 @@ use crate::harness::{
 
 pub(crate) const README: &str = "README.md";
 pub(crate) const REFERENCE: &str = "hooks/README.md";
-const DOCUMENTS: [&str; 3] = [README, REFERENCE, "src/ARCHITECTURE.md"];
+const DOCUMENTS: [&str; 4] = [README, REFERENCE, "src/ARCHITECTURE.md", "tests/README.md"];
+
 pub(crate) const SANDBOX: &str = "tests/sandbox/README.md";
 
 pub(crate) fn root() -> &'static Path {
@@ -61,6 +62,23 @@ fn anchors(document: &str) -> BTreeSet<String> {
 fn readme_has_at_most_1000_words() {
     let words = read(README).split_whitespace().count();
     assert!(words <= 1000, "{words} words; move something to {REFERENCE}");
+}
+
+/// The rehearsal is run by the sandbox's own tests and, with the commands of the README, by `first_hour`.
+#[test]
+fn two_commands_follow_the_first_example() {
+    let text = read(README);
+    let (before, section) = text.split_once("\n## Try it\n").unwrap();
+    assert_eq!((before.matches("```console\n").count(), before.matches("\n## ").count()), (1, 0), "{before}");
+    let block = section.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    let commands: Vec<(&str, &str)> = block.lines().map(|line| line.split_once("  # ").unwrap()).collect();
+    let [(rehearsal, first_time), (tests, second_time)] = commands.try_into().unwrap();
+    assert_eq!(rehearsal, "cargo build --workspace && target/debug/edgecert-sandbox rehearse");
+    assert!(tests == "tests/run" && root().join(tests).is_file(), "{tests}");
+    for time in [first_time, second_time] {
+        let minutes = time.split(' ').next().unwrap();
+        assert!(minutes.parse::<u8>().is_ok() && time.contains(" minutes: "), "{time}");
+    }
 }
 
 /// Fails unless the links of a document lead to files in its tree, or to their headings.

@@ -30,7 +30,7 @@ impl Script {
     pub(super) fn from_documents(installation: Installation, documents: &Path) -> Self {
         let [readme, reference] =
             [README, REFERENCE].map(|document| documents.join(document).to_str().unwrap().to_owned());
-        let [package, archive, clone, rehearse, key, deploy, package_timer, timer, _cron, doctor, monitoring] =
+        let [try_it, package, archive, clone, key, deploy, package_timer, timer, _cron, doctor, monitoring] =
             blocks(&readme, "sh").try_into().expect(README);
         let [serve, certbot, renewal] = blocks(SANDBOX, "sh").try_into().expect(SANDBOX);
         let [configuration] = blocks(&readme, "toml").try_into().expect(README);
@@ -42,7 +42,9 @@ impl Script {
             let rustup = line_with(&clone, "sh.rustup.rs");
             let clone = script.replace(&clone, &rustup, RUSTUP, "cargo copies the programs under test");
             script.add(&clone);
-            script.add(&rehearse);
+            let tests = line_with(&try_it, "tests/run");
+            let rehearsal = script.replace(&try_it, &tests, "", "the tests include this one");
+            script.add(&rehearsal);
         } else {
             // There is no clone, but the sandbox has to come from one.
             script.add(&format!("{RUSTUP}. ~/.cargo/env\nrm -r hooks\ncd \"$(mktemp -d)\""));
