@@ -1,7 +1,13 @@
 # shellcheck shell=sh
 # Deploy hook for acme.sh. Copy it to ~/.acme.sh/deploy/ and run:
 #   acme.sh --deploy -d example.com --deploy-hook edgecert
-# acme.sh saves the hook and runs it after each renewal.
+# acme.sh saves the hook and runs it after each renewal; --deploy-hook has no effect together with --issue. Add --ecc
+# for an ECC certificate that has an RSA sibling: of the two, the one issued last is served.
+#
+# Or use a reload command instead, with the full path, because cron may not find edgecert:
+#   acme.sh --install-cert -d example.com --reloadcmd "$(command -v edgecert)"
+#
+# A failed hook is not repeated: enable the timer of `edgecert sync`.
 #
 # edgecert reads its settings from its configuration file or the environment. EDGECERT_BIN names another program,
 # EDGECERT_CONFIG another configuration file; acme.sh saves both for the domain.

@@ -3,8 +3,9 @@
 #   HOOK=/etc/dehydrated/edgecert-hook.sh
 # If you need nothing else, make edgecert itself the HOOK.
 #
-# dehydrated uses the output of generate_csr as a CSR, ends its run if any operation fails, and does not repeat a failed
-# deploy_cert; edgecert retries it at the next unchanged_cert.
+# HOOK takes the path of a program, without arguments. dehydrated uses the output of generate_csr as a CSR, ends its run
+# if any operation fails (unless --keep-going is given), and does not repeat a failed deploy_cert; edgecert retries it at the
+# next unchanged_cert, which dehydrated calls in every run.
 set -eu
 case ${1:-} in
     deploy_cert | unchanged_cert)

@@ -1,6 +1,7 @@
 //! README.md and hooks/README.md: their length, their links, and everything that they show, which is run.
 
 mod monitoring;
+mod reference;
 
 use std::collections::BTreeSet;
 use std::fs;

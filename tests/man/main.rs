@@ -23,7 +23,6 @@ const COMMANDS: [(&str, &[&str]); 7] = [
             "Guards",
             "Two lineages for one site",
             "Incomplete listings",
-            "Which record an upload replaces",
             "Retries",
             "Verification",
             "Outcomes",
