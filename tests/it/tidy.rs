@@ -293,6 +293,24 @@ fn modules_import_from_below_only() {
 }
 
 #[test]
+fn map_names_modules_above_their_imports() {
+    let text = read("src/ARCHITECTURE.md");
+    let map = text.split("```text\n").nth(1).unwrap().split("```").next().unwrap();
+    let row = |module: &str| {
+        let names = [format!("{module}.rs"), format!("{module}/")];
+        let row =
+            map.lines().position(|line| line.split_whitespace().any(|word| names.contains(&word.to_owned())));
+        row.unwrap_or_else(|| panic!("the map in src/ARCHITECTURE.md lacks {module}"))
+    };
+    for (module, imports) in IMPORTS {
+        let row_of_module = row(module);
+        for import in imports {
+            assert!(row_of_module <= row(import), "the map has {module} below {import}, which it imports");
+        }
+    }
+}
+
+#[test]
 fn every_file_states_its_purpose() {
     for source in sources(&[
         "src",
