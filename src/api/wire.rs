@@ -26,7 +26,7 @@ pub(crate) struct Record {
     pub(crate) kind: RecordType,
 }
 
-/// Who issues the certificate of a record.
+/// Issuer of the certificate in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RecordType {
     /// `lets`: issued and renewed by the system itself.

@@ -45,7 +45,7 @@ impl SettingsError {
     }
 }
 
-/// What is wrong with a line of the configuration file.
+/// A mistake in a line of the configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FileFault {
     /// `key` is the key of the line, if it has one.

@@ -310,6 +310,33 @@ fn map_names_modules_above_their_imports() {
     }
 }
 
+/// What a comment or a document does not begin a sentence with.
+const INDIRECT: [&str; 8] =
+    ["So many ", "So long ", "So far ", "So much ", "What is ", "The same, but ", "Whose ", "Who "];
+
+#[test]
+fn sentences_are_direct() {
+    let mut texts = sources(&["src", "tests/it", "tests/figures", "tests/man", "tests/sandbox"]);
+    for document in ["README.md", "hooks/README.md", "src/ARCHITECTURE.md", "tests/README.md", "CHANGELOG.md"]
+    {
+        texts.push(Source { path: document.into(), text: read(document) });
+    }
+    for Source { path, text } in texts {
+        let is_document = path.extension().is_some_and(|extension| extension == "md");
+        let comments = text.lines().filter_map(|line| {
+            let text = line.trim_start();
+            let comment = text.strip_prefix("//").map(|text| text.trim_start_matches(['/', '!']));
+            comment.or(is_document.then_some(text)).map(str::trim_start)
+        });
+        for comment in comments {
+            let begins = INDIRECT
+                .iter()
+                .any(|words| comment.starts_with(words) || comment.contains(&format!(". {words}")));
+            assert!(!begins, "{}: {comment}", path.display());
+        }
+    }
+}
+
 #[test]
 fn every_file_states_its_purpose() {
     for source in sources(&[

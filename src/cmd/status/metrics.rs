@@ -25,7 +25,7 @@ struct Metric {
 const METRICS: [Metric; 9] = [
     Metric {
         name: "edgecert_deploy_lag_seconds",
-        help: "How long the current certificate has been waiting to be deployed; 0 if it is deployed.",
+        help: "How long the deployment of the current certificate has been pending; 0 if it is deployed.",
         value: |lineage, _, now| Some(lineage.known_lag(now)?.whole_seconds()),
     },
     Metric {
@@ -50,12 +50,12 @@ const METRICS: [Metric; 9] = [
     },
     Metric {
         name: "edgecert_pending",
-        help: "Whether a certificate is waiting to be deployed.",
+        help: "Whether a deployment is pending.",
         value: |lineage, _, _| Some(i64::from(lineage.pending_since.is_some())),
     },
     Metric {
         name: "edgecert_pending_lifetime_seconds",
-        help: "Lifetime of the certificate that is waiting to be deployed.",
+        help: "Lifetime of the certificate whose deployment is pending.",
         value: |lineage, _, _| Some(lineage.pending_since.and(lineage.lifetime())?.whole_seconds()),
     },
     Metric {
@@ -183,7 +183,7 @@ mod tests {
         let fleet = Fleet { last_sync, ..fleet([fresh, pending("shop", 20, Duration::hours(2))]) };
         let text = format(&fleet, 1, NOW);
         expect_test::expect![[r#"
-            # HELP edgecert_deploy_lag_seconds How long the current certificate has been waiting to be deployed; 0 if it is deployed.
+            # HELP edgecert_deploy_lag_seconds How long the deployment of the current certificate has been pending; 0 if it is deployed.
             # TYPE edgecert_deploy_lag_seconds gauge
             edgecert_deploy_lag_seconds{lineage="new",site=""} 0
             edgecert_deploy_lag_seconds{lineage="shop",site="a.example"} 7200
@@ -199,11 +199,11 @@ mod tests {
             # HELP edgecert_slack_seconds Time left to deploy before visitors get an invalid certificate.
             # TYPE edgecert_slack_seconds gauge
             edgecert_slack_seconds{lineage="shop",site="a.example"} 1731600
-            # HELP edgecert_pending Whether a certificate is waiting to be deployed.
+            # HELP edgecert_pending Whether a deployment is pending.
             # TYPE edgecert_pending gauge
             edgecert_pending{lineage="new",site=""} 0
             edgecert_pending{lineage="shop",site="a.example"} 1
-            # HELP edgecert_pending_lifetime_seconds Lifetime of the certificate that is waiting to be deployed.
+            # HELP edgecert_pending_lifetime_seconds Lifetime of the certificate whose deployment is pending.
             # TYPE edgecert_pending_lifetime_seconds gauge
             edgecert_pending_lifetime_seconds{lineage="shop",site="a.example"} 7776000
             # HELP edgecert_last_success_timestamp_seconds When a deployment last succeeded.

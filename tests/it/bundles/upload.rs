@@ -1,4 +1,4 @@
-//! What is uploaded: clean PEM with the leaf first, however the files are written.
+//! The content of uploads: clean PEM with the leaf first, however the files are written.
 
 use std::fmt::Write as _;
 

@@ -109,7 +109,7 @@ fn refused_run_by_hand_leaves_state() {
         assert!(host.sync().succeeds().stdout.contains("1 deployed"), "row {row}: the renewal is found");
     });
 
-    // What is pending remains pending with the files and options of the hook.
+    // The pending deployment remains pending with the files and options of the hook.
     at_once(refused, |(run, code)| {
         let host = host();
         host.service
@@ -131,7 +131,7 @@ fn mistake_of_a_hook_is_remembered() {
     host.sync().exits_with(65);
 }
 
-/// What is wrong, a run, and its exit code.
+/// A mistake, a run that makes it, and its exit code.
 type FailureRow<'a> = (&'a str, &'a dyn Fn(&Host) -> Hook, i32);
 
 #[test]

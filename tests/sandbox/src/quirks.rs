@@ -30,7 +30,7 @@ macro_rules! quirks {
             }
         }
 
-        /// What is left open, and the variants of each, the plain one first.
+        /// The open questions, and the variants of each, the plain one first.
         pub(crate) const TABLE: &[(&str, &[&str])] =
             &[$(($subject, &[$first_text $(, $text)*])),+];
     };

@@ -16,7 +16,7 @@ pub(super) struct NameServer(Arc<Mutex<BTreeSet<String>>>);
 pub(super) enum Answers {
     /// It resolves these names to 127.0.0.1. Others do not exist.
     Names(&'static [&'static str]),
-    /// The same, but its answers are too long for UDP.
+    /// It resolves these names, but its answers are too long for UDP.
     OverTcp(&'static [&'static str]),
     /// It fails (`SERVFAIL`).
     Failure,

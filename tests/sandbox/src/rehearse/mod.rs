@@ -29,7 +29,7 @@ const RENEWED_DOMAINS: &str = "RENEWED_DOMAINS";
 pub enum Event {
     /// A step begins.
     Step {
-        /// What is rehearsed.
+        /// The subject of the rehearsal.
         title: String,
         /// What happens in the step.
         summary: String,

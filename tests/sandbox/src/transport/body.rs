@@ -11,7 +11,7 @@ use super::AbortHandle;
 
 /// A response body that is sent in full, or up to a byte at which the connection is aborted.
 pub(crate) struct ResponseBody {
-    /// What is still to be sent; `None` when everything was handed to hyper.
+    /// The rest, which is still to be sent; `None` when everything was handed to hyper.
     data: Option<Bytes>,
     content_length: u64,
     abort_at_end: Option<AbortHandle>,
