@@ -1,4 +1,4 @@
-//! Finds sites that keep a certificate of this host although no lineage of it renews that any more: a name was dropped
+//! Finds sites that keep a certificate of this host although none of its lineages renews it: a name was dropped
 //! from the lineage, and nobody else would notice before visitors see an expired certificate. Pure.
 
 use time::{Duration, OffsetDateTime};

@@ -58,7 +58,7 @@ pub(super) fn print_until_exit(
     }
 }
 
-/// Whether the child has exited; with SIGCHLD ignored, whether there is none any more.
+/// Whether the child has exited; with SIGCHLD ignored, whether it no longer exists.
 fn has_exited(child: &Child) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     !matches!(waitid(WaitId::Pid(Pid::from_child(child)), options), Ok(None) | Err(Errno::INTR))

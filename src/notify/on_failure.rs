@@ -133,7 +133,7 @@ mod tests {
         let fifo = directory.path().join("fifo");
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         let script = format!("exec 3>{}; sleep 1000 & echo started; sleep 1000", fifo.display());
-        // Its end means that no process holds it any more.
+        // Its end means that no process holds it.
         let end_of_file = std::thread::spawn(move || std::fs::read_to_string(fifo).unwrap());
         let (result, printed) = run(&script, "", Duration::from_secs(1));
         assert_eq!(result.unwrap_err().to_string(), "killed sh, named by on_failure, after 1 seconds");

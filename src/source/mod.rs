@@ -86,7 +86,7 @@ pub(crate) enum SourceError {
         "certbot runs edgecert as a post hook, which does not name the renewed lineages; use --deploy-hook, not --post-hook"
     )]
     CertbotPostHook,
-    /// One of them calls the hook, the other's variables are inherited; which is which cannot be told.
+    /// One of them calls the hook, the other's variables are inherited; it is unknown which.
     #[error(
         "the variables of {} name {}, those of {} name {}",
         .0[0].client, crate::text::path(&.0[0].files.cert), .0[1].client, crate::text::path(&.0[1].files.cert)

@@ -56,7 +56,7 @@ impl Store {
         (deployments, errors)
     }
 
-    /// Removes the files of sites whose lineages have no state any more. `claimed` is the number of sites that lineages
+    /// Removes the files of sites whose lineages have no state. `claimed` is the number of sites that lineages
     /// were deployed to.
     pub(crate) fn remove_unclaimed(&self, claimed: usize) {
         let entries =

@@ -53,7 +53,7 @@ impl RecordMemory {
         &self.0
     }
 
-    /// Adds what a run stored. Its records hold nothing else any more; those that may hold it may still hold another leaf.
+    /// Adds what a run stored. Its records hold nothing else; those that may hold it may still hold another leaf.
     fn add(&mut self, stored: Stored<'_>) {
         let Stored { service, leaf, at, records, maybe } = stored;
         for known in self.0.iter_mut().filter(|known| known.service == service) {

@@ -1,4 +1,4 @@
-//! What must hold of each deployment, and once nothing is sent any more.
+//! What must hold of each deployment, and once nothing more is sent.
 
 use time::Duration;
 
@@ -234,7 +234,7 @@ impl Host {
     }
 }
 
-/// A world in which nothing is sent any more.
+/// A world in which nothing more is sent.
 pub(super) struct Fixpoint<'a> {
     pub(super) world: &'a World,
     pub(super) host: &'a Host,

@@ -1,6 +1,6 @@
 //! Runs `sync` again and again in generated worlds: lineages that are renewed and compete, other clients that replace,
 //! rebind and delete, requests that fail, edges that lag. After the last of these, a few rounds must reach a state in which
-//! nothing is sent any more, and it must be the right one.
+//! nothing more is sent, and it must be the right one.
 //!
 //! The code under test decides what to send: `sync`, the deployment and the planner. `deploy::model` stands in for the
 //! service and its edges. `invariants` says what must hold.
@@ -21,7 +21,7 @@ use crate::deploy::model::World;
 
 const WORLDS: u64 = 20_000;
 
-/// Rounds after the last disturbance within which nothing is sent any more. In each of them, every lineage's turn to check
+/// Rounds after the last disturbance within which nothing more is sent. In each of them, every lineage's turn to check
 /// its edges comes.
 const MAX_ROUNDS: usize = 5;
 

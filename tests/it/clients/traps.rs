@@ -130,7 +130,7 @@ fn hook_needs_neither_home_nor_path() {
     }
 }
 
-/// Which client runs the hook cannot be told if both sets of variables are complete.
+/// If both sets of variables are complete, it is unknown which client runs the hook.
 #[test]
 fn variables_of_two_clients_are_refused() {
     let service = sandbox(&["a.example", "b.example"]);

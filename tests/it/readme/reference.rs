@@ -14,7 +14,7 @@ const MAX_RECIPE_LINES: usize = 60;
 /// The promises of the section on security, with the tests that verify them.
 const PROMISES: [(&str, &[&str]); 13] = [
     ("The API key is never an argument", &["key_as_argument_is_not_echoed"]),
-    ("never reach output, logs, JSON or state", &["output_and_state_hold_no_secret"]),
+    ("never reach output, logs, JSON or state files", &["output_and_state_hold_no_secret"]),
     ("repeats twelve characters of a key", &["echoed_secrets_are_redacted"]),
     ("Core dumps", &["core_dumps_are_disabled"]),
     ("Redirects are not followed", &["redirects_are_never_followed"]),
@@ -24,14 +24,14 @@ const PROMISES: [(&str, &[&str]); 13] = [
     ("A private key that others can read is a warning", &["readable_private_key_is_a_warning"]),
     ("an API key file that others can access is refused", &["readable_api_key_file_is_refused"]),
     (
-        "Nothing is written outside",
+        "`deploy` and `sync` write only to the state directory",
         &["only_state_files_are_written", "modes_of_files_do_not_depend_on_umask"],
     ),
     (
         "The only child process",
         &["program_receives_report_without_secrets", "writable_configuration_names_no_program"],
     ),
-    ("of the secrets of a cluster nothing", &["secrets_are_deployed_without_state"]),
+    ("the token of a cluster", &["secrets_are_deployed_without_state"]),
 ];
 
 /// The text below a heading, up to the next one.

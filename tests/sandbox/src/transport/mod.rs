@@ -100,7 +100,7 @@ struct AbortState {
 }
 
 impl AbortHandle {
-    /// Aborts the connection. Never returns, because there is no response any more.
+    /// Aborts the connection. Never returns, because there is no response.
     pub(crate) async fn abort<T>(&self) -> T {
         self.notify();
         std::future::pending().await
