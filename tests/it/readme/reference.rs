@@ -165,8 +165,8 @@ fn recipes_fit_a_screen() {
     for row in table("## ACME clients", "Client") {
         let links = row[1].split("](").skip(1).map(|rest| rest.split(')').next().unwrap());
         for file in links.map(|link| root().join("hooks").join(link)).filter(|file| file.is_file()) {
-            let lines = fs::read_to_string(&file).unwrap().lines().count();
-            assert!(lines <= MAX_RECIPE_LINES, "{} has {lines} lines", file.display());
+            let height = fs::read_to_string(&file).unwrap().lines().count();
+            assert!(height <= MAX_RECIPE_LINES, "{} has {height} lines", file.display());
             recipes += 1;
         }
     }
