@@ -85,7 +85,7 @@ pub(crate) trait Diagnostic: Display {
 
     /// What the user can do.
     fn hint(&self) -> Option<Hint> {
-        self.diagnose().hint
+        self.diagnose().hint.map(|hint| *hint)
     }
 }
 
@@ -98,18 +98,18 @@ pub(crate) trait Diagnostic: Display {
 pub struct CommandError {
     kind: ErrorKind,
     message: String,
-    hint: Option<Hint>,
+    hint: Option<Box<Hint>>,
     /// The text of the hint.
-    advice: Option<String>,
+    advice: Option<Box<str>>,
     /// What was not sent because of the failure; `None` once it is part of the message.
     unsent: Option<&'static str>,
     /// Whether the place is known where it is read.
     is_placed: bool,
     is_misuse: bool,
     /// The site or lineage that failed, if it did so on its own.
-    subject: Option<Subject>,
+    subject: Option<Box<Subject>>,
     /// What failures must share to be the same for different subjects; `None`: the message.
-    class: Option<String>,
+    class: Option<Box<str>>,
 }
 
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ impl CommandError {
     /// Sets what the user can do.
     pub(crate) fn hint(self, hint: impl Into<Hint>) -> Self {
         let hint = hint.into();
-        Self { advice: Some(hint.to_string()), hint: Some(hint), ..self }
+        Self { advice: Some(hint.to_string().into()), hint: Some(Box::new(hint)), ..self }
     }
 
     /// States what was not sent because of the failure, for commands that send something.
@@ -155,20 +155,21 @@ impl CommandError {
     }
 
     /// Sets what failures of other sites or lineages must share to be the same, if their messages differ.
-    pub(crate) fn class(self, class: impl Into<String>) -> Self {
+    pub(crate) fn class(self, class: impl Into<Box<str>>) -> Self {
         Self { class: Some(class.into()), ..self }
     }
 
     /// Sets the site that failed.
     pub(crate) fn of_site(self, domain: impl Display) -> Self {
-        Self { subject: Some(Subject { noun: "site", name: domain.to_string() }), ..self }
+        let subject = Subject { noun: "site", name: domain.to_string() };
+        Self { subject: Some(Box::new(subject)), ..self }
     }
 
     /// Sets the lineage that failed, and names it before the message.
     pub(crate) fn of_lineage(&self, name: &str) -> Self {
         Self {
-            class: Some(self.class_or_message().to_owned()),
-            subject: Some(Subject { noun: "lineage", name: name.to_owned() }),
+            class: Some(self.class_or_message().into()),
+            subject: Some(Box::new(Subject { noun: "lineage", name: name.to_owned() })),
             ..self.prefixed(format_args!("{name}: "))
         }
     }
@@ -197,7 +198,7 @@ impl CommandError {
 
     /// Adapts the hint to a place.
     pub(crate) fn advise(&mut self, place: &Place) {
-        self.advice = self.hint.as_ref().map(|hint| hint.at(place));
+        self.advice = self.hint.as_ref().map(|hint| hint.at(place).into());
     }
 
     /// Replaces the message, and keeps kind and hint.
@@ -232,7 +233,7 @@ impl CommandError {
 
     /// The site that failed, if it did so on its own.
     pub(crate) fn site(&self) -> Option<&str> {
-        let subject = self.subject.as_ref()?;
+        let subject = self.subject.as_deref()?;
         (subject.noun == "site").then_some(&subject.name)
     }
 
@@ -257,7 +258,7 @@ impl CommandError {
         let mut groups: Vec<Vec<(&Self, Option<&Subject>)>> = Vec::new();
         let mut group_of = HashMap::new();
         for error in errors {
-            let subject = error.subject.as_ref();
+            let subject = error.subject.as_deref();
             let number = match subject {
                 Some(Subject { noun, .. }) => {
                     *group_of.entry((error.kind, noun, error.class_or_message())).or_insert(groups.len())

@@ -12,9 +12,9 @@ pub(crate) struct Account<'a> {
     pub(crate) hides_bindings: bool,
 }
 
+#[cfg(test)]
 impl<'a> Account<'a> {
     /// All sites and records of a listing.
-    #[cfg(test)]
     pub(crate) fn whole(listing: &'a Listing) -> Self {
         let (sites, records) = (listing.sites.iter().collect(), listing.records.iter().collect());
         Self { listing, sites, records, hides_bindings: listing.hides_bindings }

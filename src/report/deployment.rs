@@ -65,7 +65,7 @@ fn check(finding: &Finding, report: &Report) -> Line {
     let hint = finding.hint.as_ref().map(ToString::to_string);
     let is_given = |hint: &&str| report.errors().iter().any(|error| error.advice() == Some(hint));
     let hint = hint.as_deref().filter(|hint| !is_given(hint));
-    finding_line(finding.check, finding.status, &finding.detail, hint)
+    finding_line(&finding.check, finding.status, &finding.detail, hint)
 }
 
 /// Says that no site needs anything, so that nothing was sent or would be.
@@ -102,11 +102,11 @@ pub(super) fn checked(checks: &[Finding]) -> Option<Line> {
     let (failed, passed) = (with(&[Status::Fail]), with(&[Status::Ok, Status::Warn]));
     let warnings = checks.iter().filter(|finding| finding.status == Status::Warn).count();
     if !failed.is_empty() {
-        return Some(Line::new(Sign::Failed, "checked", format!("{} failed", list(&failed))));
+        return Some(Line::new(Sign::Failed, &"checked", format!("{} failed", list(&failed))));
     }
     let warned = if warnings > 0 { format!("; {}", count(warnings, "warning")) } else { String::new() };
     let sign = if warnings > 0 { Sign::Warning } else { Sign::Ok };
-    (!passed.is_empty()).then(|| Line::new(sign, "checked", format!("{}{warned}", passed.join(", "))))
+    (!passed.is_empty()).then(|| Line::new(sign, &"checked", format!("{}{warned}", passed.join(", "))))
 }
 
 fn word(check: Check) -> &'static str {

@@ -249,7 +249,7 @@ impl Report {
 
     /// Formats the text for standard output, at the end of the run.
     pub fn to_text(&self, style: Style) -> String {
-        let deployment = self.is_deployment().then(|| deployment::blocks(self)).unwrap_or_default();
+        let deployment = if self.is_deployment() { deployment::blocks(self) } else { Vec::new() };
         deployment.iter().chain(&self.blocks).map(|block| block.to_text(style)).collect()
     }
 }

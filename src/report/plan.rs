@@ -22,14 +22,14 @@ pub(super) fn blocks(steps: &[Step], report: &DeployBody) -> [Block; 2] {
         *counts.entry("unchanged").or_default() += sites.len();
         let record = cert_id.map(|id| format!(" ({id} is this certificate)")).unwrap_or_default();
         let text = format!("{}{record}{}", list(&sites), at(service));
-        rows.push(Line::new(Sign::Unchanged, "unchanged", text));
+        rows.push(Line::new(Sign::Unchanged, &"unchanged", text));
     }
     for step in steps {
         let (sign, word) = shown(step);
         // A step without a site counts as one.
         *counts.entry(word).or_default() += step.sites.len().max(1);
         let summary = format!("{}{}", step.summary, at(step.service.as_deref()));
-        rows.push(Line { notes: served_now(step, report), ..Line::new(sign, word, summary) });
+        rows.push(Line { notes: served_now(step, report), ..Line::new(sign, &word, summary) });
     }
     let last = match nothing_to_do(report) {
         Some(sentence) => sentence.to_owned(),

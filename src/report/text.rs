@@ -35,7 +35,7 @@ const MIN_WORD: usize = 8;
 const INDENT: &str = "  ";
 
 impl Line {
-    pub(super) fn new(sign: Sign, word: impl ToString, text: String) -> Self {
+    pub(super) fn new(sign: Sign, word: &impl ToString, text: String) -> Self {
         Self { sign, word: word.to_string(), text, notes: Vec::new() }
     }
 
@@ -77,7 +77,7 @@ impl<T: Into<String>> From<T> for Block {
 
 /// The line of a finding: sign, subject and detail, with what to do about it on a line of its own.
 pub(crate) fn finding_line(
-    subject: impl ToString,
+    subject: &impl ToString,
     status: Status,
     detail: &str,
     remedy: Option<&str>,

@@ -48,7 +48,7 @@ fn line(upload: &UploadReport, is_named: bool, report: &DeployBody) -> Line {
     if !upload.ok {
         text.push_str("; the response does not confirm it");
     }
-    Line::new(if upload.ok { Sign::Ok } else { Sign::Warning }, "uploaded", text)
+    Line::new(if upload.ok { Sign::Ok } else { Sign::Warning }, &"uploaded", text)
 }
 
 /// The sites bound to the record: as the service said when it created the record, or as they were read afterwards. A

@@ -45,7 +45,9 @@ pub(super) async fn run(
         report.push(chain.pem());
         return Ok(());
     }
-    description.into_iter().for_each(|line| report.push(line));
+    if let Some(line) = description {
+        report.push(line);
+    }
     let name = write::safe_name(&[download.name.as_deref(), download.domain.as_deref()], id);
     let (cert, key) = (args.out.join(format!("{name}.crt")), args.out.join(format!("{name}.key")));
     let chain = public_part(&download, &bundle, report)?;

@@ -75,6 +75,6 @@ impl DoctorFinding {
 
     /// The line of the finding, with its remedy.
     pub(super) fn line(&self) -> Line {
-        finding_line(self.subject, self.status, &self.detail, self.remedy.as_deref())
+        finding_line(&self.subject, self.status, &self.detail, self.remedy.as_deref())
     }
 }

@@ -112,7 +112,7 @@ fn show_dns_record(site: &ApiObject<Site>, report: &mut Report) {
         return;
     };
     let record = format!("{}. IN CNAME {}.", site.known.domain.host(), target);
-    report.push(format!("{record}"));
+    report.push(record.clone());
     report.set("dns_record", record);
 }
 
