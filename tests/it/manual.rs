@@ -32,10 +32,11 @@ impl Manual {
         require("mandoc", "mandoc");
         let directory = TempDir::new().unwrap();
         let cargo = env_var("CARGO").unwrap_or_else(|| "cargo".into());
-        let arguments = ["run", "--quiet", "--locked", "--offline", "--example", "man", "--"];
-        let mut command = Command::new(cargo);
-        let output = command.current_dir(root()).args(arguments).arg(directory.path()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        // With `it`, crates have the features for which they have been compiled.
+        let arguments = "build --quiet --locked --offline --workspace --bin edgecert-man --test it";
+        run(Command::new(cargo).current_dir(root()).args(arguments.split(' ')));
+        let program = Path::new(env!("CARGO_BIN_EXE_edgecert")).with_file_name("edgecert-man");
+        run(Command::new(program).arg(directory.path()));
         Self { directory }
     }
 
@@ -56,6 +57,11 @@ impl Manual {
         }
         text
     }
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn mandoc(arguments: &[&str], page: &Path) -> String {

@@ -1,5 +1,6 @@
-//! Writes the manual pages to a directory, for packages: `cargo run --example man DIRECTORY`. Commands and flags come from
-//! the definition of the command line, the rest from sections of the reference in `hooks/README.md`.
+//! Writes the manual pages to a directory, for packages: `cargo run -p edgecert-man DIRECTORY`. Commands and flags come
+//! from the definition of the command line, the rest from sections of the reference in `hooks/README.md`. A package of its
+//! own, because an example would be compiled with all that the tests depend on.
 
 mod markdown;
 
@@ -52,7 +53,7 @@ const MANUAL: &str = "edgecert manual";
 const EXAMPLES: &str = "Examples:\n";
 
 fn main() -> Result<()> {
-    let directory = env::args_os().nth(1).context("usage: cargo run --example man DIRECTORY")?;
+    let directory = env::args_os().nth(1).context("usage: edgecert-man DIRECTORY")?;
     let directory = Path::new(&directory);
     fs::create_dir_all(directory)?;
     let date = release_date()?;
