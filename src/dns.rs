@@ -1,28 +1,48 @@
-//! Resolves host names: with the system's resolver, or with one of its own in the static binary (feature `static`),
-//! because glibc's needs shared objects at run time.
+//! Resolves host names: with the system's resolver, or with one of its own in static binaries, because glibc's needs
+//! shared objects at run time.
 
 #[cfg(feature = "static")]
 mod stub;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+type Lookup = fn(String, u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
+
+/// Chosen by the program, so that it contains only this one.
+static LOOKUP: OnceLock<Lookup> = OnceLock::new();
+
+/// Chooses the system's resolver.
+pub fn use_system_resolver() {
+    LOOKUP.get_or_init(|| |host, port| Box::pin(system_lookup(host, port)));
+}
+
+/// Chooses a resolver that needs no shared objects.
+#[cfg(feature = "static")]
+pub fn use_own_resolver() {
+    LOOKUP.get_or_init(|| {
+        |host, port| {
+            Box::pin(async move {
+                let addresses = stub::lookup(&host).await?;
+                Ok(addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect())
+            })
+        }
+    });
+}
 
 /// Looks up the addresses of a host, which may be an IP address.
 pub(crate) async fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    #[cfg(feature = "static")]
-    let addresses = stub::lookup(host).await?.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
-    #[cfg(not(feature = "static"))]
-    let addresses = match host.parse() {
-        Ok(ip) => vec![SocketAddr::new(ip, port)],
-        Err(_) => system_lookup(host.to_owned(), port).await?,
-    };
-    Ok(addresses)
+    if let Ok(address) = host.parse() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let lookup = LOOKUP.get().ok_or_else(|| io::Error::other("no resolver is chosen"))?;
+    lookup(host.to_owned(), port).await
 }
 
-#[cfg(not(feature = "static"))]
 async fn system_lookup(host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
     use std::net::ToSocketAddrs as _;
     crate::runtime::in_thread(move || Ok((host, port).to_socket_addrs()?.collect())).await

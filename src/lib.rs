@@ -18,7 +18,8 @@ pub mod cmd;
 pub mod context;
 mod deploy;
 mod der;
-mod dns;
+#[doc(hidden)]
+pub mod dns;
 #[doc(hidden)]
 pub mod env;
 mod error;

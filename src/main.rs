@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use edgecert::cli::{CommandLine, Invocation, UsageError, command_name, is_monitoring, wants_json};
 use edgecert::cmd::{self, Interaction};
 use edgecert::context::Context;
+use edgecert::dns;
 use edgecert::env::Env;
 use edgecert::notify;
 use edgecert::ui::Ui;
@@ -21,6 +22,10 @@ const USAGE_ERROR: u8 = 2;
 fn main() -> ExitCode {
     keep_memory_private();
     exit_on_signals_as_first_process();
+    #[cfg(all(feature = "static", target_feature = "crt-static"))]
+    dns::use_own_resolver();
+    #[cfg(not(all(feature = "static", target_feature = "crt-static")))]
+    dns::use_system_resolver();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let env = Env::capture();
     let ui = Ui::new(wants_json(&arguments), &env);

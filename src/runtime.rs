@@ -47,7 +47,6 @@ pub(crate) async fn offload<T: Send + 'static>(work: impl FnOnce() -> T + Send +
 }
 
 /// Runs work in another thread, because it may take longer than the time limit. Fails if the system grants none.
-#[cfg(not(feature = "static"))]
 pub(crate) async fn in_thread<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {

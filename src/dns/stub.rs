@@ -27,11 +27,8 @@ const MAX_ATTEMPTS: usize = 5;
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 const MIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Looks up the addresses of a host, which may be an IP address.
+/// Looks up the addresses of a host.
 pub(super) async fn lookup(host: &str) -> io::Result<Vec<IpAddr>> {
-    if let Ok(address) = host.parse() {
-        return Ok(vec![address]);
-    }
     let name = host.into_name().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     let listed = listed_addresses(&name)?;
     if !listed.is_empty() {
