@@ -34,7 +34,12 @@ impl Manual {
         let cargo = env_var("CARGO").unwrap_or_else(|| "cargo".into());
         // With `it`, crates have the features for which they have been compiled.
         let arguments = "build --quiet --locked --offline --workspace --bin edgecert-man --test it";
-        run(Command::new(cargo).current_dir(root()).args(arguments.split(' ')));
+        let mut build = Command::new(cargo);
+        build.current_dir(root()).args(arguments.split(' '));
+        // cargo sets them for this test, and would compile ring again, whose build script reads them.
+        let package = ["NAME", "VERSION_MAJOR", "VERSION_MINOR", "VERSION_PATCH", "VERSION_PRE"];
+        package.iter().for_each(|name| _ = build.env_remove(format!("CARGO_PKG_{name}")));
+        run(build.env_remove("CARGO_MANIFEST_DIR"));
         let program = Path::new(env!("CARGO_BIN_EXE_edgecert")).with_file_name("edgecert-man");
         run(Command::new(program).arg(directory.path()));
         Self { directory }
