@@ -1,20 +1,54 @@
 //! The OpenAPI document of the API, served at `/openapi.json`. It is exact for quirk seed 0. Under any other
 //! seed it leaves response statuses and bodies open, as `edge-api.md` does.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use crate::quirks::Quirks;
 
-const ERROR: &str = "Error";
-
 /// The segment of a path that stands for a number.
 pub(crate) const ID: &str = "{id}";
 
+/// Method and path, summary, the schemas of request and response, and the statuses of errors besides 401.
+type Operation = (&'static str, &'static str, Option<&'static str>, &'static str, &'static [u16]);
+
+const OPERATIONS: [Operation; 11] = [
+    ("GET /api/certs", "List the account's certificates", None, "CertList", &[]),
+    ("POST /api/certs", "Add a certificate record", Some("NewCert"), "CreatedCert", &[400, 415]),
+    (
+        "POST /api/certs/upload",
+        "Upload a certificate, replacing the domain's record",
+        Some("Upload"),
+        "Uploaded",
+        &[400, 403, 415],
+    ),
+    ("GET /api/certs/{id}/download", "Get a certificate with its key", None, "Download", &[404]),
+    ("GET /api/me/sites", "List the account's sites", None, "SiteList", &[]),
+    ("POST /api/sites", "Create a site", Some("NewSite"), "SavedSite", &[400, 403, 409, 415]),
+    ("GET /api/sites/{id}", "Get a site", None, "Site", &[404]),
+    ("DELETE /api/sites/{id}", "Delete a site", None, "Ok", &[404]),
+    (
+        "POST /api/sites/{id}/update",
+        "Update the given fields of a site",
+        Some("SiteChange"),
+        "SavedSite",
+        &[400, 403, 404, 415],
+    ),
+    ("POST /api/sites/{id}/enable", "Enable a site", None, "Ok", &[404, 409]),
+    ("POST /api/sites/{id}/disable", "Disable a site", None, "Ok", &[404]),
+];
+
 /// Returns the document for a set of quirks.
 pub(crate) fn document(quirks: &Quirks) -> Value {
-    let mut paths = merged(cert_paths(), site_paths());
-    if quirks.seed != 0 {
-        remove_responses(&mut paths);
+    let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    for operation in &OPERATIONS {
+        let (method, path) = endpoint(operation);
+        let operations = paths.entry(path).or_default();
+        operations.insert(method.to_lowercase(), describe(operation, quirks.seed == 0));
+        if path.contains(ID) {
+            operations.insert("parameters".to_owned(), json!([id_parameter()]));
+        }
     }
     json!({
         "openapi": "3.1.0",
@@ -32,61 +66,12 @@ pub(crate) fn document(quirks: &Quirks) -> Value {
 }
 
 /// Returns method and path of each endpoint; a segment of the path may be [`ID`].
-pub(crate) fn endpoints() -> Vec<(String, String)> {
-    let paths = merged(cert_paths(), site_paths());
-    let mut endpoints = vec![("GET".to_owned(), "/openapi.json".to_owned())];
-    for (path, operations) in paths.as_object().into_iter().flatten() {
-        let methods = operations.as_object().into_iter().flat_map(Map::keys);
-        let methods = methods.filter(|key| *key != "parameters");
-        endpoints.extend(methods.map(|method| (method.to_ascii_uppercase(), path.clone())));
-    }
-    endpoints
+pub(crate) fn endpoints() -> impl Iterator<Item = (&'static str, &'static str)> {
+    OPERATIONS.iter().map(endpoint).chain([("GET", "/openapi.json")])
 }
 
-fn cert_paths() -> Value {
-    json!({
-        "/api/certs": {
-            "get": operation("List the account's certificates", None, &[("200", "CertList")]),
-            "post": operation("Add a certificate record", Some("NewCert"),
-                &[("200", "CreatedCert"), ("400", ERROR), ("415", ERROR)]),
-        },
-        "/api/certs/upload": {
-            "post": operation("Upload a certificate, replacing the domain's record", Some("Upload"),
-                &[("200", "Uploaded"), ("400", ERROR), ("403", ERROR), ("415", ERROR)]),
-        },
-        "/api/certs/{id}/download": {
-            "parameters": [id_parameter()],
-            "get": operation("Get a certificate with its key", None, &[("200", "Download"), ("404", ERROR)]),
-        },
-    })
-}
-
-fn site_paths() -> Value {
-    json!({
-        "/api/me/sites": { "get": operation("List the account's sites", None, &[("200", "SiteList")]) },
-        "/api/sites": {
-            "post": operation("Create a site", Some("NewSite"),
-                &[("200", "SavedSite"), ("400", ERROR), ("403", ERROR), ("409", ERROR), ("415", ERROR)]),
-        },
-        "/api/sites/{id}": {
-            "parameters": [id_parameter()],
-            "get": operation("Get a site", None, &[("200", "Site"), ("404", ERROR)]),
-            "delete": operation("Delete a site", None, &[("200", "Ok"), ("404", ERROR)]),
-        },
-        "/api/sites/{id}/update": {
-            "parameters": [id_parameter()],
-            "post": operation("Update the given fields of a site", Some("SiteChange"),
-                &[("200", "SavedSite"), ("400", ERROR), ("403", ERROR), ("404", ERROR), ("415", ERROR)]),
-        },
-        "/api/sites/{id}/enable": {
-            "parameters": [id_parameter()],
-            "post": operation("Enable a site", None, &[("200", "Ok"), ("404", ERROR), ("409", ERROR)]),
-        },
-        "/api/sites/{id}/disable": {
-            "parameters": [id_parameter()],
-            "post": operation("Disable a site", None, &[("200", "Ok"), ("404", ERROR)]),
-        },
-    })
+fn endpoint((line, ..): &Operation) -> (&'static str, &'static str) {
+    line.split_once(' ').unwrap_or_default()
 }
 
 fn id_parameter() -> Value {
@@ -94,16 +79,22 @@ fn id_parameter() -> Value {
             "schema": { "type": "integer", "format": "int64", "minimum": 1 } })
 }
 
-/// Returns an operation with the schemas of its request body and its responses, adding 401.
-fn operation(summary: &str, request: Option<&str>, responses: &[(&str, &str)]) -> Value {
-    let responses = responses.iter().chain(&[("401", ERROR)]).map(|(status, schema)| {
-        let response = json!({ "description": summary, "content": json_content(schema) });
-        ((*status).to_owned(), response)
-    });
-    let mut operation = json!({ "summary": summary, "responses": responses.collect::<Map<_, _>>() });
-    if let (Some(schema), Value::Object(map)) = (request, &mut operation) {
-        let body = json!({ "required": true, "content": json_content(schema) });
-        map.insert("requestBody".to_owned(), body);
+/// Describes an operation. The responses are left open unless they are `exact`.
+fn describe(&(_, summary, request, response, errors): &Operation, exact: bool) -> Value {
+    let mut responses = Map::new();
+    if exact {
+        let errors = errors.iter().chain(&[401]).map(|status| (*status, "Error"));
+        for (status, schema) in errors.chain([(200, response)]) {
+            let response = json!({ "description": summary, "content": json_content(schema) });
+            responses.insert(status.to_string(), response);
+        }
+    } else {
+        responses.insert("default".to_owned(), json!({ "description": "not shown" }));
+    }
+    let mut operation = json!({ "summary": summary, "responses": responses });
+    if let Some(schema) = request {
+        let body = json!({ "requestBody": { "required": true, "content": json_content(schema) } });
+        operation = merged(operation, body);
     }
     operation
 }
@@ -114,17 +105,6 @@ fn json_content(schema: &str) -> Value {
 
 fn reference(schema: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{schema}") })
-}
-
-/// Replaces the responses of every operation by an undescribed default.
-fn remove_responses(paths: &mut Value) {
-    match paths {
-        Value::Object(map) if map.contains_key("responses") => {
-            map.insert("responses".to_owned(), json!({ "default": { "description": "not shown" } }));
-        }
-        Value::Object(map) => map.values_mut().for_each(remove_responses),
-        _ => {}
-    }
 }
 
 fn cert_schemas() -> Value {

@@ -41,7 +41,11 @@ pub(crate) fn upload(
         let content = UploadContent { domain: &site.domain, ..*content };
         let replaced = existing_record(app, t, &content)?.map(|record| record.id);
         let (id, bound_sites) = match replaced {
-            Some(id) => (id, replace(app, t, id, &content, now)?),
+            Some(id) => {
+                certs::replace(t, id, &content)?;
+                sites::schedule_push_of_bound(t, id, app.push_at(now))?;
+                (id, Vec::new())
+            }
             None => create_and_bind(app, t, &content, &validated, now)?,
         };
         let created = replaced.is_none();
@@ -107,19 +111,6 @@ fn existing_record(
             certs::oldest_with_name(t, content.account, content.domain)
         }
     }
-}
-
-/// Replaces a record, which binds no site.
-fn replace(
-    app: &App,
-    t: &Transaction<'_>,
-    id: i64,
-    content: &UploadContent<'_>,
-    now: Timestamp,
-) -> rusqlite::Result<Vec<Site>> {
-    certs::replace(t, id, content)?;
-    sites::schedule_push_of_bound(t, id, app.push_at(now))?;
-    Ok(Vec::new())
 }
 
 fn create_and_bind(
