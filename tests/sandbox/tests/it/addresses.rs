@@ -120,7 +120,8 @@ fn closed_address_refuses_connections() {
     let (server, cert) = Server::serving(&["a.example"]);
     assert_eq!(server.listed("/edge/addresses"), [] as [Value; 0]);
     for by_port in [true, false] {
-        let address = open(&server, &json!({ "mode": "refuse" }));
+        // No other test takes a port of this address while it is closed.
+        let address = open(&server, &json!({ "mode": "refuse", "listen": "127.0.0.2:0" }));
         let error = probe(&address, "a.example").unwrap_err().to_string();
         assert!(error.contains("UnrecognisedName"), "{error}");
         assert_eq!(server.listed("/edge/addresses"), [json!({ "address": address, "mode": "refuse" })]);
@@ -225,7 +226,7 @@ fn world_opens_edge_addresses() {
     let addresses = json!([serving_address("other", &other), { "mode": "refuse" }]);
     options.world.edge_addresses = serde_json::from_value(addresses).unwrap();
     let server = Server::start_with(options);
-    let served = |index: usize| served(server.ready["edge_addresses"][index].as_str().unwrap(), "a.example");
-    assert_eq!((served(0), served(1)), (Some(other.fingerprint()), None));
+    let leaf = |index: usize| served(server.ready["edge_addresses"][index].as_str().unwrap(), "a.example");
+    assert_eq!((leaf(0), leaf(1)), (Some(other.fingerprint()), None));
     assert_eq!(server.listed("/edge/addresses").len(), 2);
 }

@@ -67,13 +67,13 @@ fn resource_of_another_account_is_404() {
         ["/api/sites/20", "/api/certs/7/download"].map(get)
     };
     let before = owned();
-    const SITES: &[&str] = &["20", "999", "0", "-1", "x", "99999999999999999999", ""];
+    let sites = &["20", "999", "0", "-1", "x", "99999999999999999999", ""][..];
     let rows = [
-        ("GET", "/api/sites/ID", SITES),
-        ("POST", "/api/sites/ID/update", SITES),
-        ("POST", "/api/sites/ID/enable", SITES),
-        ("POST", "/api/sites/ID/disable", SITES),
-        ("DELETE", "/api/sites/ID", SITES),
+        ("GET", "/api/sites/ID", sites),
+        ("POST", "/api/sites/ID/update", sites),
+        ("POST", "/api/sites/ID/enable", sites),
+        ("POST", "/api/sites/ID/disable", sites),
+        ("DELETE", "/api/sites/ID", sites),
         ("GET", "/api/certs/ID/download", &["7", "999"]),
         ("GET", "/api/certs/ID/download", &["x"]),
     ];

@@ -70,9 +70,9 @@ fn sni_selects_the_site() {
     ];
     for (name, expected) in rows {
         match (probe(server.url("edge"), name), expected) {
-            (Ok(served), Some(expected)) => assert_eq!(served.fingerprint, expected.fingerprint(), "{name}"),
+            (Ok(leaf), Some(expected)) => assert_eq!(leaf.fingerprint, expected.fingerprint(), "{name}"),
             (Err(error), None) => assert!(error.to_string().contains("UnrecognisedName"), "{name}: {error}"),
-            (served, _) => panic!("{name}: {served:?}"),
+            (found, _) => panic!("{name}: {found:?}"),
         }
     }
 }
@@ -93,12 +93,12 @@ fn unusable_keys_are_reported() {
     for (cert, expected) in rows {
         server.upload("a.example", &cert).expect_ok();
         server.push_now();
-        let (served, entry) = (probe(server.url("edge"), "a.example"), edge_entry(&server, "a.example"));
+        let (found, entry) = (probe(server.url("edge"), "a.example"), edge_entry(&server, "a.example"));
         assert_eq!(entry["fingerprint"], cert.fingerprint());
         match expected {
-            Ok(length) => assert_eq!(served.unwrap().chain_length, length),
+            Ok(length) => assert_eq!(found.unwrap().chain_length, length),
             Err(problem) => {
-                served.unwrap_err();
+                found.unwrap_err();
                 assert!(entry["problem"].as_str().unwrap().contains(problem), "{entry}");
             }
         }
@@ -219,12 +219,12 @@ fn concurrent_handshakes_show_their_maximum() {
         tcp.write_all(b"\x16").unwrap();
         tcp
     };
-    let begun: Vec<TcpStream> = (0..3).map(begin).collect();
+    let waiting: Vec<TcpStream> = (0..3).map(begin).collect();
     server.served_leaf("a.example").unwrap();
     assert_eq!(counts(&server), expected(&server, 4, 4, 4));
     reset(&server);
     assert_eq!(counts(&server), expected(&server, 0, 0, 3), "a reset keeps connections in progress");
-    for tcp in begun {
+    for tcp in waiting {
         tcp.shutdown(Shutdown::Write).unwrap();
         let _ = (&tcp).read_to_end(&mut Vec::new());
     }

@@ -52,26 +52,9 @@ fn only_own_addresses_are_accepted() {
     assert!(Server::start_with(ipv6).url("api").starts_with("http://[::1]:"));
 }
 
-#[test]
-fn greeting_names_the_purpose() {
-    let dir = TempDir::new().unwrap();
-    let mut child = serve_command(&dir, &test_world().to_string()).spawn().unwrap();
-    let mut stdout = child.stdout.take().unwrap();
-    let mut output = String::new();
-    while !output.contains("control ") {
-        let mut buffer = [0; 512];
-        let length = stdout.read(&mut buffer).unwrap();
-        output.push_str(std::str::from_utf8(&buffer[..length]).unwrap());
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(output.starts_with("edgecert-sandbox for rehearsal only"), "{output}");
-    assert!(!output.contains('\x1b'), "no colour without a terminal");
-}
-
 /// The key is the first one of the world's first account.
 #[test]
-fn ready_file_lists_endpoints_and_key() {
+fn ready_file_and_greeting_are_complete() {
     let server = Server::start_process(&[]);
     let port = |name: &str| server.url(name).rsplit_once(':').unwrap().1.parse::<u16>().unwrap();
     let expected = json!({
@@ -82,6 +65,8 @@ fn ready_file_lists_endpoints_and_key() {
         "ca_file": null,
     });
     assert_eq!(server.ready, expected);
+    assert!(server.greeting.starts_with("edgecert-sandbox for rehearsal only"), "{}", server.greeting);
+    assert!(!server.greeting.contains('\x1b'), "no colour without a terminal");
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! `edgecert-sandbox rehearse` with the real hook and with broken ones.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::thread::JoinHandle;
 
 use edgecert_sandbox::Authority;
 use rustix::process::Signal;
+use tempfile::TempDir;
 
 use crate::support::{hook, program, run, send_signal};
 
@@ -19,13 +22,20 @@ fn text(output: &Output) -> String {
     String::from_utf8([&output.stdout[..], &output.stderr].concat()).unwrap()
 }
 
-/// A hook that runs this shell script, and the directory that holds it.
-fn script_hook(script: &str) -> (tempfile::TempDir, PathBuf) {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("hook");
-    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    (dir, path)
+/// A hook that runs this shell script, in which `$LIFE` is a pipe, and the directory that holds both.
+fn script_hook(script: &str) -> (TempDir, PathBuf) {
+    let dir = TempDir::new().unwrap();
+    let (hook, pipe) = (dir.path().join("hook"), dir.path().join("life"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::fs::write(&hook, format!("#!/bin/sh\nLIFE='{}'\n{script}\n", pipe.display())).unwrap();
+    std::fs::set_permissions(&hook, Permissions::from_mode(0o755)).unwrap();
+    (dir, hook)
+}
+
+/// Reads the pipe of a hook until every process that has it open is gone.
+fn read_life(dir: &TempDir) -> JoinHandle<String> {
+    let pipe = dir.path().join("life");
+    std::thread::spawn(move || std::fs::read_to_string(pipe).unwrap())
 }
 
 /// A successful rehearsal ends with the steps of the README.
@@ -89,7 +99,7 @@ fn own_lineage_can_be_rehearsed() {
     let today = || authority.issue_between(&names, [0, 90]);
     let just_now = || authority.issue_now(&names);
     for issue in [&last_month as &dyn Fn() -> _, &today, &just_now, &just_now] {
-        let (dir, issued) = (tempfile::tempdir().unwrap(), issue().unwrap());
+        let (dir, issued) = (TempDir::new().unwrap(), issue().unwrap());
         std::fs::write(dir.path().join("fullchain.pem"), issued.fullchain()).unwrap();
         std::fs::write(dir.path().join("privkey.pem"), &issued.key).unwrap();
         let output = rehearse(&hook(), &["--lineage", dir.path().to_str().unwrap()]);
@@ -134,10 +144,7 @@ fn hook_gets_certbots_environment() {
         "600",
     ];
     for line in lines {
-        assert!(
-            text.lines().any(|shown| shown.trim_start_matches([' ', '|']).starts_with(line)),
-            "{line}: {text}"
-        );
+        assert!(text.contains(&format!("\n   | {line}")), "{line}: {text}");
     }
     assert!(!text.contains("EDGECERT_BIN="), "{text}");
 }
@@ -153,37 +160,18 @@ fn missing_hook_is_named() {
 const HANG: &str =
     r#"exec 3> "$LIFE"; (sleep 20; echo survived >&3) & echo started >&3; sleep 20; echo survived >&3"#;
 
-/// A hook that runs this shell script with `$LIFE` set, and the pipe.
-fn script_hook_with_pipe(script: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
-    let (dir, _) = script_hook("");
-    let pipe = dir.path().join("life");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let hook = dir.path().join("hook");
-    std::fs::write(&hook, format!("#!/bin/sh\nLIFE='{}'\n{script}\n", pipe.display())).unwrap();
-    (dir, hook, pipe)
-}
-
-/// Reads a pipe until every process that has it open is gone.
-fn read_to_end(pipe: PathBuf) -> std::thread::JoinHandle<String> {
-    std::thread::spawn(move || std::fs::read_to_string(pipe).unwrap())
-}
-
 #[test]
 fn hanging_hook_is_killed() {
-    let deploy_then_hang = |real: &Path| {
-        format!(
-            "if [ -e \"$HOME/deployed\" ]; then {HANG}; fi; touch \"$HOME/deployed\"; exec {}",
-            real.display()
-        )
-    };
+    let real = hook();
+    let real = real.display();
     for (script, step) in [
         (HANG.to_owned(), "1. first certificate"),
         // certbot, too, waits for the output of what the hook leaves behind.
         (format!("({HANG}) & exit 0"), "1. first certificate"),
-        (deploy_then_hang(&hook()), "2. renewal"),
+        (format!("if [ -e $HOME/done ]; then {HANG}; fi; touch $HOME/done; exec {real}"), "2. renewal"),
     ] {
-        let (_dir, hook, pipe) = script_hook_with_pipe(&script);
-        let life = read_to_end(pipe);
+        let (dir, hook) = script_hook(&script);
+        let life = read_life(&dir);
         let output = rehearse(&hook, &["--hook-timeout", "1"]);
         let text = text(&output);
         assert_eq!(output.status.code(), Some(1), "{text}");
@@ -205,12 +193,12 @@ fn endless_output_does_not_delay_the_end() {
 #[test]
 fn interrupted_rehearsal_leaves_nothing() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
-        let (_dir, hook, pipe) = script_hook_with_pipe(HANG);
-        let temporary = tempfile::tempdir().unwrap();
+        let (dir, hook) = script_hook(HANG);
+        let temporary = TempDir::new().unwrap();
         let mut command = Command::new(program());
         command.arg("rehearse").env_clear().env("EDGECERT_BIN", &hook).env("TMPDIR", temporary.path());
         let rehearsal = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut life = BufReader::new(std::fs::File::open(pipe).unwrap());
+        let mut life = BufReader::new(std::fs::File::open(dir.path().join("life")).unwrap());
         let mut text = String::new();
         life.read_line(&mut text).unwrap();
         assert_ne!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
@@ -228,9 +216,8 @@ fn interrupted_rehearsal_leaves_nothing() {
 /// `nohup` protects a sandbox from the end of the terminal session.
 #[test]
 fn ignored_hangup_stays_ignored() {
-    let (_dir, hook, pipe) =
-        script_hook_with_pipe(r#"exec 3> "$LIFE"; echo started >&3; kill -HUP $PPID; exit 3"#);
-    let life = read_to_end(pipe);
+    let (dir, hook) = script_hook(r#"exec 3> "$LIFE"; echo started >&3; kill -HUP $PPID; exit 3"#);
+    let life = read_life(&dir);
     let script = format!("trap '' HUP; exec {} rehearse", program().display());
     let output = Command::new("sh").args(["-c", &script]).env("EDGECERT_BIN", hook).output().unwrap();
     assert_eq!((output.status.code(), life.join().unwrap().as_str()), (Some(1), "started\n"));

@@ -69,12 +69,12 @@ fn request_log_is_bounded() {
     assert_logged(&server, 0, &json!({ "body": body(LIMIT) }));
     assert_logged(&server, 1, &json!({ "body": digest }));
 
-    let long = "x".repeat(60_000);
+    let text = "x".repeat(60_000);
     let fields: serde_json::Map<String, Value> =
         (0..5_000).map(|number| (format!("field{number}"), Value::Null)).collect();
     let key = format!("Bearer {KEY}");
-    let headers = [("user-agent", &*long), ("authorization", &key), ("content-type", "application/json")];
-    let path = format!("/api/sites/10/update?{long}");
+    let headers = [("user-agent", &*text), ("authorization", &key), ("content-type", "application/json")];
+    let path = format!("/api/sites/10/update?{text}");
     server.send("api", "POST", &path, &headers, &Value::Object(fields).to_string()).unwrap().expect_ok();
     let entry = &server.listed("/requests")[2];
     assert!(entry["body"].is_object() && entry["status"] == 200, "{entry}");

@@ -9,8 +9,10 @@ use crate::support::{
     KEY, NO_PACKAGE_KEY, OTHER_KEY, Response, Server, TestCert, assert_contains, plain, with,
 };
 
+type IsType = fn(&Value) -> bool;
+
 /// The fields in section 2.3 by their types, and last those whose type is not shown.
-const FIELDS: [(fn(&Value) -> bool, &str); 6] = [
+const FIELDS: [(IsType, &str); 6] = [
     (Value::is_number, "id origin_http_port origin_https_port cert_id package_id"),
     (
         Value::is_string,

@@ -1,9 +1,8 @@
 //! A sandbox in this process or in one of its own, requests to it, certificates of every key type, and the real hook.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write, read_to_string};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
 
 use edgecert_sandbox::{Options, Sandbox, World, probe};
 use http::Request;
@@ -54,6 +53,8 @@ pub(crate) struct Server {
     host: Host,
     /// Content of the ready file.
     pub(crate) ready: Value,
+    /// What a process has printed.
+    pub(crate) greeting: String,
 }
 
 /// Where a sandbox runs.
@@ -78,7 +79,7 @@ impl Server {
         let sandbox = Sandbox::start(options).unwrap();
         sandbox.hold_pushes(true);
         let ready = json!(sandbox.endpoints());
-        Self { host: Host::Here(Box::new(sandbox)), ready }
+        Self { host: Host::Here(Box::new(sandbox)), ready, greeting: String::new() }
     }
 
     /// Starts the plain service with a certificate for these names, which is bound and pushed to the sites it covers.
@@ -93,14 +94,15 @@ impl Server {
         let files = TempDir::new().unwrap();
         let mut child = serve_command(&files, &test_world().to_string()).args(args).spawn().unwrap();
         // The line for the control port is the last one, printed after the ready file is written.
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        if !lines.any(|line| line.unwrap().trim_start().starts_with("control")) {
-            panic!("the sandbox did not start: {:?}", child.wait_with_output());
+        let (mut greeting, mut stdout) = (String::new(), BufReader::new(child.stdout.take().unwrap()));
+        while !greeting.contains("\n  control ") {
+            let length = stdout.read_line(&mut greeting).unwrap();
+            assert!(length > 0, "the sandbox did not start: {:?}", child.wait());
         }
         let ready = std::fs::read_to_string(files.path().join("ready.json")).unwrap();
         let agent = ureq::Agent::config_builder().http_status_as_error(false).max_redirects(0).build().into();
         let host = Host::Process { child, agent, _files: files };
-        let server = Self { host, ready: serde_json::from_str(&ready).unwrap() };
+        let server = Self { host, ready: serde_json::from_str(&ready).unwrap(), greeting };
         server.hold_pushes(true);
         server
     }
@@ -235,21 +237,12 @@ impl Server {
         Ok(Response { status: head.status.as_u16(), headers: head.headers, text })
     }
 
-    /// Stops the process with a signal, and returns its exit code and what it has written to standard error. Panics
-    /// unless it exits within 30 seconds.
-    #[track_caller]
+    /// Stops the process with a signal, and returns its exit code and what it has written to standard error.
     pub(crate) fn stop(mut self, signal: Signal) -> (Option<i32>, String) {
         let child = self.process();
         send_signal(child.id(), signal);
-        for _ in 0..3_000 {
-            if let Some(status) = child.try_wait().unwrap() {
-                let mut stderr = String::new();
-                child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-                return (status.code(), stderr);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("the sandbox does not exit");
+        let code = child.wait().unwrap().code();
+        (code, read_to_string(child.stderr.take().unwrap()).unwrap())
     }
 }
 
