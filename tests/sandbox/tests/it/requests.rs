@@ -230,7 +230,9 @@ fn connection_faults_work_on_every_protocol() {
 /// Connections are numbered. A stalled one delays no other, and is closed when the sandbox stops.
 #[test]
 fn stall_delays_one_response() {
-    let server = Server::start();
+    // No other test takes a port of this address after the sandbox has stopped.
+    let listen = "127.0.0.3:0".parse().unwrap();
+    let server = Server::start_with(Options { listen, edge_listen: listen, ..plain() });
     server.sandbox().add_fault(Fault::stall("GET /api/certs", 3600.0));
     server.sandbox().add_fault(Fault::stall("GET /api/me/sites", 0.01));
     let host = server.url("api").strip_prefix("http://").unwrap().to_owned();

@@ -1,7 +1,6 @@
 //! Certificate records (sections 2.1, 2.2, 4.1, 4.3) and the idempotent upload with its errors (sections 4.2 and 7). Quotes
 //! are from section 4.2 unless another is named.
 
-use edgecert_sandbox::Options;
 use serde_json::{Value, json};
 
 use crate::support::{OTHER_KEY, Server, TestCert, assert_contains, openssl, plain, with};
@@ -279,7 +278,7 @@ fn scalars_of_other_lengths_are_refused() {
 
 #[test]
 fn u_label_matches_its_a_label() {
-    let mut options: Options = plain();
+    let mut options = plain();
     options.world.sites[0].domain = "bücher.example".to_owned();
     let server = Server::start_with(options);
     let cert = TestCert::new(&["xn--bcher-kva.example"]);
