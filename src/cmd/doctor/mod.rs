@@ -13,7 +13,6 @@ mod service;
 mod settings;
 mod setup;
 mod timer;
-mod uncovered;
 
 use std::collections::HashSet;
 use std::sync::Arc;
