@@ -8,17 +8,17 @@ mod fleet;
 mod forget;
 mod gather;
 mod gauge;
-mod last_sync;
 mod metrics;
 mod plugin;
 mod problem;
 mod slack;
 mod table;
-mod thresholds;
 mod verify;
 
 use std::io;
 use std::path::Path;
+
+use serde_json::{Value, json};
 
 use self::fleet::{Fleet, LineageStatus};
 use self::plugin::CheckVerdict;
@@ -31,8 +31,8 @@ use crate::file;
 use crate::inventory::Inventory;
 use crate::report::Report;
 use crate::settings::{Layer, Layers};
-use crate::state::Store;
-use crate::text;
+use crate::state::{LastSync, Store, SyncRecord};
+use crate::text::{self, rfc3339};
 
 /// Runs the command. With `--check`, errors become part of the verdict.
 pub(crate) fn run(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
@@ -79,7 +79,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(),
     }
     let fleet = Fleet::new(lineages, state_errors, last_sync, now);
     report.set("lineages", &fleet.lineages);
-    report.set("last_sync", last_sync::json(&fleet.last_sync));
+    report.set("last_sync", last_sync_json(&fleet.last_sync));
     let mut written = Ok(());
     if args.check || args.metrics.is_some() {
         let mut verdict = CheckVerdict::new(&fleet, &args.monitoring, now);
@@ -104,6 +104,15 @@ fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(),
         report.fail(error);
     }
     written
+}
+
+/// The last `sync`; `null` if `sync` never ran, or if that is unknown.
+fn last_sync_json(last: &LastSync) -> Value {
+    let Some(SyncRecord { ended_at, exit_code, message, failing_since, .. }) = &last.record else {
+        return Value::Null;
+    };
+    let failing_since = failing_since.map(rfc3339);
+    json!({"at": rfc3339(*ended_at), "exit_code": exit_code, "message": message, "failing_since": failing_since})
 }
 
 fn add_verdict(verdict: &CheckVerdict<'_>, report: &mut Report) {

@@ -2,19 +2,20 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use anstyle::AnsiColor;
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use super::fleet::{
     DiskStatus, EdgeOutcome, EdgeStatus, Fleet, LeafAge, LineageStatus, Phase, SiteStatus, Subject,
 };
 use super::gauge::Gauge;
-use super::last_sync;
 use super::problem::{Level, Problem, problems};
 use crate::cli::MonitoringArgs;
 use crate::report::{Cell, Sign, Style, Table};
-use crate::text::{count, people};
+use crate::state::{LastSync, SyncRecord};
+use crate::text::{count, humanize, people};
 
 const HEADS: [&str; 8] =
     ["site", "state", "expires", "safe for", "lineage", "on disk", "on record", "served"];
@@ -50,8 +51,7 @@ struct Row<'a> {
 /// Formats the table and the last `sync`. If it is `wide`, with fingerprints and records.
 pub(super) fn text(fleet: &Fleet, wide: bool, now: OffsetDateTime, style: Style) -> String {
     let judgement = Judgement::new(fleet, now);
-    let last_sync =
-        last_sync::text(&fleet.last_sync, judgement.sign(&[Subject::Sync], Level::Ok), now, style);
+    let last_sync = last_sync(&fleet.last_sync, judgement.sign(&[Subject::Sync], Level::Ok), now, style);
     if fleet.lineages.is_empty() {
         let empty = "no lineage is known: none has been deployed, and the configuration names none\n";
         return empty.to_owned() + &last_sync;
@@ -137,6 +137,28 @@ fn last_line(rows: &[Row<'_>], wide: bool, style: Style) -> String {
     }
     let has_hint = style.width.is_some() && !wide;
     line + if has_hint { "   (--wide: fingerprints, records)\n" } else { "\n" }
+}
+
+/// Formats the line below the table.
+fn last_sync(last: &LastSync, sign: Sign, now: OffsetDateTime, style: Style) -> String {
+    let text = match &last.record {
+        None if last.faults.is_empty() => "never".into(),
+        None => "unknown".into(),
+        Some(SyncRecord { ended_at, exit_code, message, failing_since, .. }) => {
+            // The clock may have been corrected since.
+            let age = (now - *ended_at).max(Duration::ZERO);
+            let mut text = format!("{} ago, exit code {exit_code}", humanize(age));
+            if let Some(since) = failing_since.filter(|since| since < ended_at) {
+                let _ = write!(text, ", failing since {}", people::since(since.min(now), now));
+            }
+            if let Some(message) = message {
+                let _ = write!(text, ": {message}");
+            }
+            text
+        }
+    };
+    let sign = if sign == Sign::Ok { String::new() } else { style.sign(sign) + " " };
+    format!("{sign}last sync: {text}\n")
 }
 
 impl<'a> Judgement<'a> {
@@ -268,8 +290,7 @@ mod tests {
     };
     use super::*;
     use crate::outcome::Outcome;
-    use crate::state::{LastSync, SyncRecordFault};
-    use time::Duration;
+    use crate::state::SyncRecordFault;
 
     fn lineages() -> [LineageStatus; 6] {
         let mut stale = deployed("stale", -3);
