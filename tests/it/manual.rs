@@ -38,7 +38,9 @@ impl Manual {
         build.current_dir(root()).args(arguments.split(' '));
         // cargo sets them for this test, and would compile ring again, whose build script reads them.
         let package = ["NAME", "VERSION_MAJOR", "VERSION_MINOR", "VERSION_PATCH", "VERSION_PRE"];
-        package.iter().for_each(|name| _ = build.env_remove(format!("CARGO_PKG_{name}")));
+        for name in package {
+            build.env_remove(format!("CARGO_PKG_{name}"));
+        }
         run(build.env_remove("CARGO_MANIFEST_DIR"));
         let program = Path::new(env!("CARGO_BIN_EXE_edgecert")).with_file_name("edgecert-man");
         run(Command::new(program).arg(directory.path()));
