@@ -1,6 +1,6 @@
 //! `edgecert doctor`: finds problems of the setup before a renewal fails on them.
 //!
-//! One file per subject. A check that fails does not stop the others. What a deployment checks, a dry run of it checks.
+//! One file per subject. A check that fails does not stop the others. A dry run checks what a deployment would.
 
 mod accounts;
 mod clients;
@@ -144,7 +144,7 @@ impl Doctor<'_> {
         let (settings, is_complete) = match self.layers.resolve_recorded(recorded, entry) {
             Ok(settings) => (settings, true),
             Err(error) => {
-                // What is missing, the run reports.
+                // A missing setting is a finding about the run.
                 if !matches!(error, SettingsError::NoBaseUrl | SettingsError::NoApiKey) {
                     self.findings.push(DoctorFinding::from_error(Subject::Settings, error));
                 }
@@ -184,7 +184,7 @@ impl Doctor<'_> {
 
     /// Compares the lineages of this host, managed or not, with the accounts.
     fn compare(&mut self, mut lineages: Vec<HostLineage>) {
-        // What edgecert does not manage would be deployed to the account of the run.
+        // Unmanaged lineages would be deployed to the account of the run.
         if let Some(Account { name: None, settings, snapshot: Some(snapshot), .. }) = self.accounts.first() {
             let sites = &snapshot.listing.listing().sites;
             let (unmanaged, denied) = lineages::find_unmanaged(self.host, &lineages, sites, settings);
