@@ -9,6 +9,7 @@ mod table;
 mod text;
 mod uploads;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -133,30 +134,27 @@ impl Report {
         self.body.plan = Some(steps);
     }
 
-    /// Adds the deployments of one lineage to several accounts, each with a name of the account. An error of all of
-    /// them, such as a finding about the files, is added once, and so is a warning of several.
+    /// Adds the deployments of one lineage to one or several accounts, each with a name of the account. An error of all
+    /// of them, such as a finding about the files, is added once, and so is a warning of several.
     pub(crate) fn add_accounts(&mut self, accounts: Vec<(Option<String>, Self)>) {
-        let has = |report: &Self, error: &CommandError| report.errors.iter().any(|own| own.is_same(error));
-        let is_common = |error: &CommandError| accounts.iter().all(|(_, report)| has(report, error));
-        for (service, report) in &accounts {
-            for error in &report.errors {
-                match service {
-                    _ if is_common(error) => {
-                        if !has(self, error) {
-                            self.fail(error.clone());
-                        }
-                    }
-                    Some(service) => self.fail(error.prefixed(format_args!("{service}: "))),
-                    None => self.fail(error.clone()),
-                }
-            }
-        }
+        let messages = |report: &Self| -> HashSet<String> {
+            report.errors.iter().map(|error| error.message().to_owned()).collect()
+        };
+        let sets = accounts.iter().map(|(_, report)| messages(report));
+        let mut common = sets.reduce(|all, own| &all & &own).unwrap_or_default();
+        let said = common.clone();
+        let mut warned: HashSet<String> = self.warnings.iter().cloned().collect();
         for (service, report) in accounts {
-            for warning in report.warnings {
-                if !self.warnings.contains(&warning) {
-                    self.warnings.push(warning);
+            for error in report.errors {
+                match &service {
+                    _ if common.remove(error.message()) => self.fail(error),
+                    _ if said.contains(error.message()) => {}
+                    Some(service) => self.fail(error.prefixed(format_args!("{service}: "))),
+                    None => self.fail(error),
                 }
             }
+            self.warnings
+                .extend(report.warnings.into_iter().filter(|warning| warned.insert(warning.clone())));
             self.body.add(report.body, service.as_ref());
         }
     }
