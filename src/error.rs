@@ -154,9 +154,12 @@ impl CommandError {
         Self { is_misuse, ..self }
     }
 
-    /// Sets what failures of other sites or lineages must share to be the same, if their messages differ.
-    pub(crate) fn class(self, class: impl Into<Box<str>>) -> Self {
-        Self { class: Some(class.into()), ..self }
+    /// Sets what failures of other sites or lineages must share to be the same, if their messages differ. Names, addresses
+    /// and numbers in it may differ, too, except the status of a response.
+    pub(crate) fn class(self, class: impl Display) -> Self {
+        let class = class.to_string();
+        let words = class.split(' ').map(|word| if is_particular(word) { "*" } else { word });
+        Self { class: Some(words.collect::<Vec<_>>().join(" ").into()), ..self }
     }
 
     /// Sets the site that failed.
@@ -165,13 +168,12 @@ impl CommandError {
         Self { subject: Some(Box::new(subject)), ..self }
     }
 
-    /// Sets the lineage that failed, and names it before the message.
+    /// Sets the lineage that failed, and names it before the message, unless that begins with it.
     pub(crate) fn of_lineage(&self, name: &str) -> Self {
-        Self {
-            class: Some(self.class_or_message().into()),
-            subject: Some(Box::new(Subject { noun: "lineage", name: name.to_owned() })),
-            ..self.prefixed(format_args!("{name}: "))
-        }
+        let is_named = self.message.starts_with(name);
+        let named = if is_named { self.clone() } else { self.prefixed(format_args!("{name}: ")) };
+        let subject = Some(Box::new(Subject { noun: "lineage", name: name.to_owned() }));
+        Self { subject, ..named.class(self.class_or_message()) }
     }
 
     /// Puts a name or a clause before the message.
@@ -282,6 +284,13 @@ impl CommandError {
     }
 }
 
+/// Whether a word differs from one site or lineage to another: a name, an address, a path or a number.
+fn is_particular(word: &str) -> bool {
+    let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let is_status = word.starts_with('(') && bare.len() == 3;
+    bare.contains(['.', '/']) || !is_status && bare.bytes().any(|byte| byte.is_ascii_digit())
+}
+
 /// Names the first of these and counts the rest.
 pub(crate) fn first_names(names: &[&str]) -> String {
     let shown: Vec<String> = names.iter().take(MAX_NAMED).map(|name| sanitize(name)).collect();
@@ -314,13 +323,8 @@ impl From<anyhow::Error> for CommandError {
 impl From<&Finding> for CommandError {
     fn from(finding: &Finding) -> Self {
         let error = Self::new(ErrorKind::Refused, &finding.detail).unsent("nothing was sent");
-        let error = error.misuse(finding.uncovered.is_some());
-        match &finding.hint {
-            // It names the domain.
-            Some(hint) if finding.uncovered.is_some() => error.class("uncovered").hint(hint.clone()),
-            Some(hint) => error.class(hint.to_string()).hint(hint.clone()),
-            None => error,
-        }
+        let error = error.class(&finding.detail).misuse(finding.uncovered.is_some());
+        finding.hint.iter().fold(error, |error, hint| error.hint(hint.clone()))
     }
 }
 
@@ -349,8 +353,9 @@ mod tests {
 
     fn stale(number: usize, status: u16) -> CommandError {
         let site = format!("{}.example", ["a", "b", "c", "d", "e", "f", "g"][number % 7]);
-        let message = format!("{site} is stale: 192.0.2.{number}:443 serves {} ({status})", number * 1000);
-        CommandError::new(ErrorKind::Temporary, message).of_site(site).class(format!("stale {status}"))
+        let detail = format!("192.0.2.{number}:443 serves {} ({status})", number * 1000);
+        let message = format!("{site} is stale: {detail}");
+        CommandError::new(ErrorKind::Temporary, message).of_site(site).class(detail)
     }
 
     fn merged(errors: &[CommandError]) -> Vec<String> {
@@ -387,6 +392,14 @@ mod tests {
         let errors: Vec<CommandError> =
             (0..40).map(|number| if number % 2 == 0 { ok(number) } else { refused(number) }).collect();
         assert_eq!(merged(&errors).len(), 2);
+        let failed = |number: usize| {
+            let reason = ["refuses the name", "is out of reach"][number % 2];
+            let error = CommandError::new(ErrorKind::Temporary, format_args!("/srv/{number} {reason}"));
+            error.of_lineage(&format!("/srv/{number}"))
+        };
+        let merged_reasons = merged(&(0..20).map(failed).collect::<Vec<_>>());
+        assert_eq!(merged_reasons.len(), 2);
+        assert!(merged_reasons[0].ends_with("the first: /srv/0 refuses the name"), "{merged_reasons:?}");
         let other = || CommandError::from(anyhow::anyhow!("x"));
         let errors: Vec<CommandError> = (0..10).map(|_| other()).collect();
         assert_eq!(merged(&errors).len(), 10, "neither sites nor lineages");

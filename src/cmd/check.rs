@@ -12,12 +12,12 @@ use crate::{bundle, clock, file, source};
 pub(crate) fn run(args: &CheckArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
     let env = &context.env;
     let source = source::find(&args.certificate.named(), env)?;
-    report.body.source = Some(SourceReport::new(&source));
+    report.deployed.source = Some(SourceReport::new(&source));
     let deadline = file::default_deadline();
     let roots = args.trust_anchors.clone().and_then(|anchors| anchors.roots(env));
     let store = roots.map(|roots| TrustStores::default().load(&roots, deadline)).transpose()?;
     let bundle = bundle::load(&source.files, deadline)?;
-    report.body.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
+    report.deployed.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
     let directory = source.acme_directory();
     let rules = CheckContext {
         domains: &args.domains,
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &CheckArgs, context: &Context, report: &mut Report) -> R
         path: store.as_deref().map(|anchors| PathRule { anchors, no_path: Status::Fail }),
         directory: directory.as_deref(),
     };
-    report.body.checks = check::run(&bundle, &rules);
+    report.deployed.checks = check::run(&bundle, &rules);
     report.fail_checks();
     Ok(())
 }

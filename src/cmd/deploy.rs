@@ -127,8 +127,8 @@ impl<'a> Run<'a> {
     async fn deploy(&self, target: &Target, report: &mut Report) -> Result<(), CommandError> {
         let Self { args, origin, .. } = *self;
         let Target { source, settings, domains, .. } = target;
-        report.body.source = Some(SourceReport::new(source));
-        report.body.lineage = Some(state::lineage_name(source));
+        report.deployed.source = Some(SourceReport::new(source));
+        report.deployed.lineage = Some(state::lineage_name(source));
         report.set_place(self.place.clone());
         let deadline = match settings {
             Ok(settings) => self.start.deadline(settings.timeout),

@@ -72,7 +72,7 @@ pub(crate) fn run_one(
 ) -> Result<(), CommandError> {
     let configuration = context.configuration()?;
     let targets = inventory::targets(configuration, source);
-    report.body.lineage = targets.first().map(|(source, _)| state::lineage_name(source));
+    report.deployed.lineage = targets.first().map(|(source, _)| state::lineage_name(source));
     let sync_target = |(source, entry): &(Source, _), report: &mut Report| {
         match sync::run_one((source, *entry), context, progress)? {
             Some(summary) => summary.report_one(report),

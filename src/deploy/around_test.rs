@@ -15,7 +15,7 @@ use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::{Account, Action, Allow, IndexedListing, NotNeeded, Plan};
-use crate::report::DeployReport;
+use crate::report::Report;
 use crate::settings::Verify;
 use crate::sightings::EdgeMemory;
 use crate::state::{
@@ -137,7 +137,7 @@ impl<'h> Case<'h> {
             force: self.force,
             now: NOW,
         };
-        let mut report = DeployReport::new("deploy");
+        let mut report = Report::new("deploy");
         let has_sites = scope.has_sites(false, &mut report);
         let groups = scope.survey_groups(!self.allow.older);
         let survey = self.survey(&groups);
@@ -152,7 +152,7 @@ impl<'h> Case<'h> {
         Decisions {
             has_sites: has_sites.map_err(|error| error.to_string()),
             error: report.error(),
-            unlisted: report.body.sites.iter().map(|site| site.domain.clone()).collect(),
+            unlisted: report.deployed.sites.iter().map(|site| site.domain.clone()).collect(),
             not_needed: scope.not_needed(&survey).into_iter().collect(),
             warnings: left_by_renewal(LINEAGE, &scope.names, account, deployments),
             groups: groups.iter().map(|group| (addresses(&group.wanted), addresses(&group.others))).collect(),

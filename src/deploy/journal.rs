@@ -15,7 +15,7 @@ use crate::clock::{self, Deadline};
 use crate::error::{CommandError, ErrorKind};
 use crate::hint::Hint;
 use crate::leaf::Leaf;
-use crate::report::DeployReport;
+use crate::report::Report;
 use crate::runtime::offload;
 use crate::settings::Settings;
 use crate::source::Source;
@@ -69,7 +69,7 @@ impl Journal {
         options: RunOptions,
         directory: Option<&Path>,
         deadline: Deadline,
-        report: &mut DeployReport,
+        report: &mut Report,
     ) -> Result<Self, CommandError> {
         let mut journal = Self { options, ..Self::new(source) };
         match directory {
@@ -95,7 +95,7 @@ impl Journal {
     }
 
     /// A journal that only reads, for a run that changes nothing.
-    pub(crate) fn read_only(source: &Source, directory: Option<&Path>, report: &mut DeployReport) -> Self {
+    pub(crate) fn read_only(source: &Source, directory: Option<&Path>, report: &mut Report) -> Self {
         let store = directory.filter(|directory| directory.is_dir()).map(Store::at);
         let mut journal = Self { store, is_read_only: true, ..Self::new(source) };
         journal.read(report);
@@ -128,7 +128,7 @@ impl Journal {
         Ok(())
     }
 
-    fn read(&mut self, report: &mut DeployReport) {
+    fn read(&mut self, report: &mut Report) {
         let Some(store) = &self.store else { return };
         match store.read(&self.name) {
             Ok(state) => self.state = state,
@@ -151,7 +151,7 @@ impl Journal {
             let is_known = self.store.is_some() && !self.is_read_only;
             let is_forgotten = is_known && begun.is_some();
             return if is_forgotten {
-                let message = "its state was deleted while sync ran";
+                let message = "the state of the lineage was deleted while sync ran";
                 let error = CommandError::new(ErrorKind::Temporary, message);
                 Err(error.hint("to deploy the lineage again, run its hook").unsent("nothing was sent for it"))
             } else {
@@ -164,7 +164,7 @@ impl Journal {
         let is_other = self.has_newer_run && (is_retry || state.pending_since.is_some());
         if is_other && state.given(true).0 != self.options.given {
             let message =
-                "another run of edgecert began to deploy it with other options and has not finished";
+                "another run of edgecert began to deploy the lineage with other options and has not finished";
             return Err(CommandError::new(ErrorKind::Temporary, message).hint(Hint::RETRY));
         }
         Ok(())
@@ -195,7 +195,7 @@ impl Journal {
         &self,
         memory: &Memory,
         hosts: impl Iterator<Item = &'h str>,
-        report: &mut DeployReport,
+        report: &mut Report,
     ) -> ServiceDeployments {
         let own = (self.name.as_str(), self.state_before());
         let neighbours = self.store.as_ref().map(|store| store.neighbours(&memory.service, hosts, own));
@@ -215,7 +215,7 @@ impl Journal {
         &self,
         memory: &Memory,
         hosts: impl Iterator<Item = &'h str>,
-        report: &mut DeployReport,
+        report: &mut Report,
     ) {
         let is_recorded = !self.is_read_only && self.write_error.is_none();
         let Some(store) = self.store.as_ref().filter(|_| is_recorded) else { return };
@@ -243,7 +243,7 @@ impl Journal {
 
     /// Whether another run, which this one waited for or which began after the scan, has deployed this leaf with the
     /// same options. If so, reports its results.
-    pub(crate) fn already_deployed(&self, report: &mut DeployReport) -> bool {
+    pub(crate) fn already_deployed(&self, report: &mut Report) -> bool {
         let (Some(state), Some(leaf)) = (&self.state, &self.leaf) else { return false };
         let waited = self.lock.as_ref().is_some_and(|lock| lock.has_waited);
         let has_same_options = self.has_newer_run || waited && state.has_standing(&self.options);
@@ -252,12 +252,12 @@ impl Journal {
             return false;
         }
         let at = state.last_success.map(rfc3339).unwrap_or_default();
-        report.body.sites = state.sites.iter().filter_map(|site| by_another_run(site, &at)).collect();
+        report.deployed.sites = state.sites.iter().filter_map(|site| by_another_run(site, &at)).collect();
         true
     }
 
     /// Writes the intent to deploy.
-    pub(crate) fn begin(&mut self, report: &mut DeployReport) {
+    pub(crate) fn begin(&mut self, report: &mut Report) {
         let before = self.state.take();
         self.before.clone_from(&before);
         let (source, leaf) = (self.source.clone(), self.leaf.clone());
@@ -275,14 +275,14 @@ impl Journal {
     /// by hand is not: `sync` would repeat it in every run.
     ///
     /// The result is written in another thread, so that other tasks go on.
-    pub(crate) async fn finish(&mut self, result: Result<(), CommandError>, report: &mut DeployReport) {
+    pub(crate) async fn finish(&mut self, result: Result<(), CommandError>, report: &mut Report) {
         if self.conclude(result, report) {
             self.write_in_pool(report).await;
         }
     }
 
     /// Adds the result to the state. Returns whether that is still to be written.
-    fn conclude(&mut self, result: Result<(), CommandError>, report: &mut DeployReport) -> bool {
+    fn conclude(&mut self, result: Result<(), CommandError>, report: &mut Report) -> bool {
         if let Err(error) = result {
             report.fail(error);
         }
@@ -300,9 +300,9 @@ impl Journal {
         }
         if let Some(state) = &mut self.state {
             let error = report.error();
-            let sites = recorded_sites(&report.body.sites, &state.sites);
+            let sites = recorded_sites(&report.deployed.sites, &state.sites);
             let result = (report.exit_code(), error);
-            state.finish(result, sites, &report.body.records, &self.options, clock::now());
+            state.finish(result, sites, &report.deployed.records, &self.options, clock::now());
         }
         true
     }
@@ -310,9 +310,9 @@ impl Journal {
     /// Whether this run by hand failed, sent nothing, and would only fail again: it was a mistake, or the lineage has
     /// an earlier state and a check or a guard refused or the run was for another service. With that state, `sync`
     /// still finds a renewal and what was pending.
-    fn leaves_nothing_to_retry(&self, report: &DeployReport) -> bool {
+    fn leaves_nothing_to_retry(&self, report: &Report) -> bool {
         let Some(kind) =
-            report.kind().filter(|_| self.options.origin == Origin::Hand && !report.body.changed)
+            report.kind().filter(|_| self.options.origin == Origin::Hand && !report.deployed.changed)
         else {
             return false;
         };
@@ -329,7 +329,7 @@ impl Journal {
     }
 
     /// Restores the state before this run.
-    fn withdraw(&mut self, report: &mut DeployReport) {
+    fn withdraw(&mut self, report: &mut Report) {
         self.is_withdrawn = true;
         if !self.has_begun {
             return;
@@ -357,7 +357,7 @@ impl Journal {
     }
 
     /// Changes the state without a deployment.
-    pub(crate) fn update(&mut self, change: impl FnOnce(&mut LineageState), report: &mut DeployReport) {
+    pub(crate) fn update(&mut self, change: impl FnOnce(&mut LineageState), report: &mut Report) {
         if let Some(state) = &mut self.state {
             change(state);
         }
@@ -366,7 +366,7 @@ impl Journal {
 
     /// Records that other lineages supersede this one on all its sites, which the report lists. Nothing remains
     /// pending.
-    pub(crate) async fn supersede(&mut self, leaf: Leaf, report: &mut DeployReport) {
+    pub(crate) async fn supersede(&mut self, leaf: Leaf, report: &mut Report) {
         self.leaf = Some(leaf);
         self.begin(report);
         self.finish(Ok(()), report).await;
@@ -391,7 +391,7 @@ impl Journal {
     }
 
     /// Writes a state that a later run will establish again if a power failure undoes it, in another thread.
-    async fn write_in_pool(&mut self, report: &mut DeployReport) {
+    async fn write_in_pool(&mut self, report: &mut Report) {
         let store = self.store.clone().filter(|_| !self.is_read_only);
         let (Some(store), Some(state)) = (store, self.state.clone()) else { return };
         let name = self.name.clone();
@@ -403,7 +403,7 @@ impl Journal {
     fn write_with(
         &mut self,
         write: fn(&Store, &str, &LineageState) -> Result<(), WriteError>,
-        report: &mut DeployReport,
+        report: &mut Report,
     ) {
         let (Some(store), Some(state), false) = (&self.store, &self.state, self.is_read_only) else { return };
         if let Err(error) = write(store, &self.name, state) {
@@ -412,7 +412,7 @@ impl Journal {
     }
 
     /// Warns once for each reason that the deployment is not recorded.
-    fn warn(&mut self, error: WriteError, report: &mut DeployReport) {
+    fn warn(&mut self, error: WriteError, report: &mut Report) {
         let warning = not_recorded(&error.to_string());
         if !report.warnings.contains(&warning) {
             report.warnings.push(warning);

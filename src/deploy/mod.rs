@@ -40,7 +40,7 @@ use crate::hint::Hint;
 use crate::names::Domain;
 use crate::plan::Allow;
 use crate::progress::{Phase, Progress};
-use crate::report::{CertificateReport, DeployReport};
+use crate::report::{CertificateReport, Report};
 use crate::secret::Redactor;
 use crate::settings::{Guards, Settings};
 use crate::source::Source;
@@ -74,12 +74,12 @@ impl Deployment<'_> {
         &self,
         journal: &mut Journal,
         clients: &ClientCache,
-        report: &mut DeployReport,
+        report: &mut Report,
     ) -> Result<(), CommandError> {
         self.progress.enter(Phase::Checking);
         self.warn_of_readable_key(report);
         let bundle = self.load_bundle(clients).await?;
-        report.body.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
+        report.deployed.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
         if let Ok(chain) = &bundle.chain {
             self.check_leaf(&chain.leaf)?;
             journal.set_leaf(&chain.leaf);
@@ -88,7 +88,7 @@ impl Deployment<'_> {
         let path = anchors.as_ref().map(LoadedAnchors::rule);
         let directory = self.source.acme_directory();
         report.add_findings(&check::run(&bundle, &self.check_context(path, directory.as_deref())));
-        let Ok(vetted) = check::vet(&bundle, &report.body.checks) else {
+        let Ok(vetted) = check::vet(&bundle, &report.deployed.checks) else {
             report.fail_checks();
             return Ok(());
         };
@@ -150,7 +150,7 @@ impl Deployment<'_> {
         vetted: &Vetted<'_>,
         journal: &mut Journal,
         clients: &ClientCache,
-        report: &mut DeployReport,
+        report: &mut Report,
     ) -> Result<(), CommandError> {
         let memory = journal.memory(self.settings);
         journal.begin(report);
@@ -173,7 +173,7 @@ impl Deployment<'_> {
     }
 
     /// A mounted secret may have to be readable by others, so this is not an error.
-    fn warn_of_readable_key(&self, report: &mut DeployReport) {
+    fn warn_of_readable_key(&self, report: &mut Report) {
         let Some(key) = &self.source.files.key else { return };
         if file::is_open_to_others(key) {
             report.warnings.push(format!("others can read the private key {}", text::path(key)));

@@ -21,14 +21,14 @@ use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
 use crate::plan::{Account, IndexedListing, Plan, Step, Target};
 use crate::progress::Phase;
-use crate::report::{DeployReport, ServingReport};
+use crate::report::{Report, ServingReport};
 use crate::settings::{Settings, Verify};
 use crate::text;
 use crate::verify::Edge;
 
 /// Rolls out and adds the results to the report. An error means that nothing was sent; failures of single sites are in
 /// the report.
-pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport) -> Result<(), CommandError> {
+pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut Report) -> Result<(), CommandError> {
     match (request.deployment.upload_only, request.deployment.dry_run) {
         (true, true) => report.set_plan(request.deployment.domains.iter().map(Step::upload_only).collect()),
         (true, false) => {
@@ -59,7 +59,7 @@ pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport)
 }
 
 /// Reports what the listing may lack: as an error if that may be a site or a record for the certificate.
-pub(super) fn report_gaps(names: &Names, listing: &Listing, report: &mut DeployReport) {
+pub(super) fn report_gaps(names: &Names, listing: &Listing, report: &mut Report) {
     for gap in listing.gaps() {
         if gap.may_hide(|domain| names.cover(domain)) {
             report.fail(incomplete_listing(gap));
@@ -78,7 +78,7 @@ pub(crate) fn incomplete_listing(gap: &Gap) -> CommandError {
 async fn run_planned(
     request: &RolloutRequest<'_>,
     listing: &IndexedListing,
-    report: &mut DeployReport,
+    report: &mut Report,
 ) -> Result<(), CommandError> {
     let leaf = &request.vetted.chain().leaf;
     let (names, lineage) = (Names::of(leaf.dns_names()), request.journal.lineage());
@@ -128,18 +128,18 @@ async fn run_planned(
     let log = EdgeLog { survey: &survey, leaf: &scope.leaf, now: scope.now };
     if request.deployment.dry_run {
         report.set_plan(plan.steps());
-        report.body.serving = Some(serving(&plan, &survey));
+        report.deployed.serving = Some(serving(&plan, &survey));
     } else {
         carry_out(request, &plan, listing, &edge, &log, report).await;
         // `sync` counts superseded lineages instead.
-        if report.body.changed && request.deployment.account.is_none() {
-            let bound = report.body.sites.iter().filter(|site| site.outcome.is_bound());
+        if report.deployed.changed && request.deployment.account.is_none() {
+            let bound = report.deployed.sites.iter().filter(|site| site.outcome.is_bound());
             let bound = bound.map(|site| site.domain.as_str());
             report.warnings.extend(displaced(lineage, bound, deployments, scope.now));
         }
     }
     report_untouched(&plan, &log, request.deployment.settings, report);
-    report.body.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
+    report.deployed.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
     Ok(())
 }
 
@@ -201,7 +201,7 @@ async fn carry_out(
     listing: &IndexedListing,
     edge: &Edge<'_>,
     log: &EdgeLog<'_>,
-    report: &mut DeployReport,
+    report: &mut Report,
 ) {
     let hosts = plan.targets.iter().filter(|target| target.action.upload().is_some());
     request.journal.claim(request.memory, hosts.map(|target| target.site.domain.host()), report);
@@ -231,10 +231,10 @@ pub(super) fn report_results(
     sites: &[PendingSite<'_>],
     log: &EdgeLog<'_>,
     settings: &Settings,
-    report: &mut DeployReport,
+    report: &mut Report,
 ) {
-    report.body.changed |= sites.iter().any(PendingSite::may_have_been_changed);
-    report.body.records = changed_records(plan, results, sites);
+    report.deployed.changed |= sites.iter().any(PendingSite::may_have_been_changed);
+    report.deployed.records = changed_records(plan, results, sites);
     for (upload, result) in plan.uploads.iter().zip(results) {
         if let Err(failed) = result {
             report.fail(site_error::upload(upload.domain, failed));

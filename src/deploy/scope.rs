@@ -15,7 +15,7 @@ use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::Outcome;
 use crate::plan::{Account, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf};
-use crate::report::{DeployReport, SiteReport};
+use crate::report::{Report, SiteReport};
 use crate::settings::Verify;
 use crate::state::{ServiceDeployments, StoredLeaf};
 use crate::text;
@@ -120,14 +120,14 @@ impl<'l> Scope<'_, 'l> {
     /// Reports the domains that are not sites of the account, and returns whether any site is left to deploy to.
     ///
     /// It is an error if no site is covered, unless `may_skip`.
-    pub(super) fn has_sites(&self, may_skip: bool, report: &mut DeployReport) -> Result<bool, CommandError> {
+    pub(super) fn has_sites(&self, may_skip: bool, report: &mut Report) -> Result<bool, CommandError> {
         let is_missing = |domain: &&Domain| !self.account.sites.iter().any(|site| site.domain == **domain);
         for domain in self.domains.iter().filter(is_missing) {
             if !may_skip {
                 report.fail(site_error::no_such_site(domain));
             }
             let outcome = if may_skip { Outcome::Skipped } else { Outcome::Refused };
-            report.body.sites.push(SiteReport::new(domain.spelled(), outcome, Some(NO_SITE.into())));
+            report.deployed.sites.push(SiteReport::new(domain.spelled(), outcome, Some(NO_SITE.into())));
         }
         let any = self.requests_any();
         if any || !self.domains.is_empty() {
@@ -142,7 +142,7 @@ impl<'l> Scope<'_, 'l> {
         }
         let skipped =
             self.leaf.names.iter().map(|name| SiteReport::new(name, Outcome::Skipped, Some(NO_SITE.into())));
-        report.body.sites.extend(skipped);
+        report.deployed.sites.extend(skipped);
         Ok(false)
     }
 

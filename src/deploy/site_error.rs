@@ -34,7 +34,7 @@ pub(super) fn upload(domain: &Domain, failed: &RequestError) -> CommandError {
 /// The response to the upload contradicts it.
 pub(super) fn unconfirmed(domain: &Domain, detail: &str) -> CommandError {
     let message = format_args!("{domain} is not verified: {detail}");
-    of_site(ErrorKind::Protocol, domain, "unconfirmed", message)
+    of_site(ErrorKind::Protocol, domain, detail, message)
         .hint(Hint::Retry { first: "report the response to the service", lasting: "" })
 }
 
@@ -70,18 +70,18 @@ pub(super) fn ignored_fields(domain: &Domain, id: u64, fields: &[String]) -> Com
 pub(super) fn misbound(domain: &Domain, detail: &str) -> CommandError {
     const REBIND: Override =
         Override { flag: "--rebind", purpose: "to bind the site to the uploaded certificate" };
-    service(domain, "misbound", format_args!("{domain} is misbound: {detail}"))
+    service(domain, detail, format_args!("{domain} is misbound: {detail}"))
         .hint(Hint::Override { instead: "bind it in the service", flags: &[REBIND] })
 }
 
 pub(super) fn stale(domain: &Domain, detail: &str) -> CommandError {
-    of_site(ErrorKind::Temporary, domain, "stale", format_args!("{domain} is stale: {detail}"))
+    of_site(ErrorKind::Temporary, domain, detail, format_args!("{domain} is stale: {detail}"))
         .hint(Hint::Retry { first: "", lasting: "if it stays stale, contact the service" })
 }
 
 pub(super) fn unverified(domain: &Domain, reason: &str) -> CommandError {
     let message = format_args!("{domain} is not verified: {reason}");
-    of_site(ErrorKind::Temporary, domain, "unverified", message)
+    of_site(ErrorKind::Temporary, domain, reason, message)
         .hint("check that this host can reach the edge, raise --wait, or pass --verify auto")
 }
 

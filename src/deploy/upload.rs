@@ -15,7 +15,7 @@ use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::{IndexedListing, Upload};
 use crate::progress::Phase;
-use crate::report::{DeployReport, SiteReport, UploadReport};
+use crate::report::{Report, SiteReport, UploadReport};
 use crate::settings::{RecordName, Verify};
 
 pub(super) type UploadResult = Result<StoredRecord, RequestError>;
@@ -28,7 +28,7 @@ pub(super) async fn upload_planned(
     request: &RolloutRequest<'_>,
     uploads: &[Upload<'_>],
     listing: &IndexedListing,
-    report: &mut DeployReport,
+    report: &mut Report,
 ) -> Vec<UploadResult> {
     request.deployment.progress.enter(Phase::Uploading { uploads: uploads.len() });
     let body =
@@ -50,7 +50,7 @@ async fn try_alternatives(
     (upload, body): (&Upload<'_>, &UploadBody),
     listing: &IndexedListing,
     mut result: UploadResult,
-    report: &mut DeployReport,
+    report: &mut Report,
 ) -> UploadResult {
     for domain in &upload.alternatives {
         if !result.as_ref().is_err_and(|failed| failed.kind() == ErrorKind::Service) {
@@ -64,7 +64,7 @@ async fn try_alternatives(
 
 /// Uploads for each domain and does nothing else: no listing, no guards, no waiting. The first upload goes alone: if the
 /// service rejects it, the others would fail for the same reason, and the private key is not sent again.
-pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut DeployReport) {
+pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut Report) {
     request.deployment.progress.enter(Phase::Uploading { uploads: request.deployment.domains.len() });
     let (body, rejected) = (
         UploadBody::new(request.vetted, request.deployment.settings.name.as_ref().map(RecordName::as_str)),
@@ -96,7 +96,7 @@ pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut Deplo
             let reason = rejected.get().map(String::as_str).unwrap_or_default();
             SiteReport::new(domain.spelled(), Outcome::Refused, Some(format!("not tried: {reason}")))
         };
-        report.body.sites.push(site);
+        report.deployed.sites.push(site);
     }
 }
 
@@ -105,18 +105,18 @@ fn report_upload(
     request: &RolloutRequest<'_>,
     domain: &Domain,
     answer: Answer,
-    report: &mut DeployReport,
+    report: &mut Report,
 ) -> SiteReport {
     let is_unused = answer.as_ref().is_ok_and(|(response, ..)| is_unused(response, domain));
     let result = record(request, domain, answer, None, report);
     let mut site = match result {
         Ok(StoredRecord { contradiction: Some(detail), .. }) => {
-            report.body.records.is_any_possible = true;
+            report.deployed.records.is_any_possible = true;
             report.fail(site_error::unconfirmed(domain, &detail));
             SiteReport::new(domain.spelled(), Outcome::Queued, Some(detail))
         }
         Ok(StoredRecord { id, .. }) => {
-            report.body.records.stored.push(id);
+            report.deployed.records.stored.push(id);
             if is_unused {
                 let detail = format!("certificate {id} was created, and the site is not bound to it");
                 report.fail(site_error::unused(domain, id));
@@ -126,7 +126,7 @@ fn report_upload(
             }
         }
         Err(failed) => {
-            report.body.records.is_any_possible |= failed.may_be_done;
+            report.deployed.records.is_any_possible |= failed.may_be_done;
             report.fail(site_error::upload(domain, &failed));
             SiteReport::new(domain.spelled(), failed_outcome(&failed), Some(failed.to_string()))
         }
@@ -143,16 +143,16 @@ fn record(
     domain: &Domain,
     answer: Answer,
     listing: Option<&IndexedListing>,
-    report: &mut DeployReport,
+    report: &mut Report,
 ) -> UploadResult {
     match answer {
         Ok((response, attempts)) => {
-            report.body.changed = true;
+            report.deployed.changed = true;
             let listed = listing.and_then(|listing| listing.record(response.id));
             let other = listed.filter(|listed| is_of_others(&response, domain, listed));
             let contradiction = contradiction(&response, domain, &request.vetted.chain().leaf, other);
             report.warnings.extend(contradiction.iter().map(|found| format!("{domain}: {found}")));
-            report.body.uploads.push(UploadReport {
+            report.deployed.uploads.push(UploadReport {
                 service: None,
                 domain: domain.spelled().to_owned(),
                 ok: contradiction.is_none(),
@@ -168,8 +168,8 @@ fn record(
             Ok(StoredRecord { id, is_new, is_of_others: other.is_some(), contradiction })
         }
         Err(failed) => {
-            report.body.changed |= failed.may_be_done;
-            report.body.uploads.push(UploadReport {
+            report.deployed.changed |= failed.may_be_done;
+            report.deployed.uploads.push(UploadReport {
                 service: None,
                 domain: domain.spelled().to_owned(),
                 ok: false,

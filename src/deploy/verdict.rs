@@ -11,7 +11,7 @@ use crate::error::CommandError;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::{Action, Blocker, NotNeeded, Plan, Target, superseded_reason};
-use crate::report::{DeployReport, EdgeReport, SiteReport};
+use crate::report::{EdgeReport, Report, SiteReport};
 use crate::settings::{Settings, Verify};
 use crate::sightings::EdgeFindings;
 use crate::text;
@@ -33,12 +33,7 @@ struct Verdict {
 }
 
 /// Reports the sites that the plan leaves as they are.
-pub(super) fn report_untouched(
-    plan: &Plan<'_>,
-    log: &EdgeLog<'_>,
-    settings: &Settings,
-    report: &mut DeployReport,
-) {
+pub(super) fn report_untouched(plan: &Plan<'_>, log: &EdgeLog<'_>, settings: &Settings, report: &mut Report) {
     for target in &plan.targets {
         let (site, mut edge) = (target.site, None);
         let mut findings = log.findings(site, None);
@@ -71,7 +66,7 @@ pub(super) fn report_pending(
     pending: &PendingSite<'_>,
     log: &EdgeLog<'_>,
     settings: &Settings,
-    report: &mut DeployReport,
+    report: &mut Report,
 ) {
     let edge = pending.is_edge_checked.then(|| EdgeReport::new(&pending.view));
     let verdict = Verdict::of(pending, settings);
@@ -258,7 +253,7 @@ impl Verdict {
     /// Adds the verdict to the report. The error of a site that was not requested is only a warning.
     fn add_to(
         self,
-        report: &mut DeployReport,
+        report: &mut Report,
         target: &Target<'_>,
         latest: &Site,
         (edge, findings): (Option<EdgeReport>, EdgeFindings),
@@ -270,7 +265,7 @@ impl Verdict {
             Some(error) => report.warnings.push(error.to_string()),
             None => {}
         }
-        report.body.sites.push(SiteReport {
+        report.deployed.sites.push(SiteReport {
             id: Some(target.site.id),
             cert_id_before: target.site.cert_id,
             cert_id: latest.cert_id,

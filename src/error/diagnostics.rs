@@ -28,8 +28,8 @@ impl Diagnostic for api::AttemptError {
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::ConnectionClosed { .. } => {
                 error(K::Temporary).hint(Hint::RETRY)
             }
-            Self::Unavailable { status, .. } => {
-                error(K::Temporary).class(format!("unavailable {status}")).hint(Hint::RETRY)
+            Self::Unavailable { status, message, .. } => {
+                error(K::Temporary).class(format_args!("unavailable ({status}) {message}")).hint(Hint::RETRY)
             }
             Self::Untrusted { fault, .. } => error(K::Config).hint(certificate_hint(*fault)),
             Self::NotTls { .. } => error(K::Config).hint("check scheme, host and port of the base URL"),
@@ -39,15 +39,17 @@ impl Diagnostic for api::AttemptError {
             Self::Unauthorized { .. } => {
                 error(K::Denied).hint("set a valid key in EDGECERT_API_KEY or in the API key file")
             }
-            Self::Refused { status, .. } => error(K::Service).class(format!("refused {status}")),
-            Self::NotOk { .. } => error(K::Service).class("not ok"),
+            Self::Refused { status, message } => {
+                error(K::Service).class(format_args!("refused ({status}) {message}"))
+            }
+            Self::NotOk { message } => error(K::Service).class(message),
             Self::NoSuchList { base_url, .. } => error(K::Service).hint(base_url_hint(base_url)),
             Self::WebPage { base_url, .. } => error(K::Protocol).hint(base_url_hint(base_url)),
             Self::Redirected { .. } => {
                 error(K::Protocol).hint("check the base URL; it may belong to another server")
             }
-            Self::InvalidResponse { status, .. } => error(K::Protocol)
-                .class(format!("invalid {status}"))
+            Self::InvalidResponse { status, message, .. } => error(K::Protocol)
+                .class(format_args!("invalid ({status}) {message}"))
                 .hint("check the base URL; it may belong to another server"),
             Self::ListTooLarge { .. } => error(K::Protocol).hint("split the sites across several accounts"),
         }
@@ -168,13 +170,13 @@ impl Diagnostic for ReadError {
             io::ErrorKind::PermissionDenied => CLIENT_USER_HINT,
             kind => read_hint(kind),
         };
-        CommandError::new(K::NoInput, self).class(format!("unreadable: {:?}", self.kind)).hint(hint)
+        CommandError::new(K::NoInput, self).class(format_args!("unreadable: {:?}", self.kind)).hint(hint)
     }
 }
 
 impl Diagnostic for WriteError {
     fn diagnose(&self) -> CommandError {
-        let error = CommandError::new(K::Config, self).class(format!("unwritable: {:?}", self.cause));
+        let error = CommandError::new(K::Config, self).class(format_args!("unwritable: {:?}", self.cause));
         match self.cause {
             WriteFailure::Io(kind) => error.hint(write_hint(kind, OTHER_STATE_DIR)),
             WriteFailure::LaterVersion => {

@@ -80,7 +80,7 @@ pub(super) fn entries(report: &Report) -> Vec<LogEntry<'_>> {
     let (command, exit_code) = (report.command(), report.exit_code());
     let (mut logged, changed): (Vec<_>, Vec<_>) =
         report.deployments().partition(|deployment| deployment.exit_code() != 0);
-    logged.extend(changed.into_iter().filter(|deployment| deployment.body.changed));
+    logged.extend(changed.into_iter().filter(|deployment| deployment.deployed.changed));
     let is_deploy = command == "deploy";
     let mut entries = Vec::new();
     // With `deploy`, the entry of its lineage covers the whole run.
@@ -102,8 +102,8 @@ pub(super) fn entries(report: &Report) -> Vec<LogEntry<'_>> {
 /// The entry for a lineage that failed or was deployed.
 fn lineage_entry<'a>(command: &'a str, deployment: &'a Report) -> LogEntry<'a> {
     let (lineage, exit_code) =
-        (deployment.body.lineage.as_deref().unwrap_or_default(), deployment.exit_code());
-    let outcome = deployment.body.outcome().map(ToString::to_string);
+        (deployment.deployed.lineage.as_deref().unwrap_or_default(), deployment.exit_code());
+    let outcome = deployment.deployed.outcome().map(ToString::to_string);
     let (event, message) = if exit_code == 0 {
         let outcome = outcome.as_deref().unwrap_or("deployed");
         (DEPLOYMENT_SUCCEEDED, format!("{command}: {lineage} {outcome}"))
@@ -141,10 +141,10 @@ mod tests {
         for (lineage, exit_code, changed) in deployments {
             let mut deployment = Report::new("deploy");
             fail(&mut deployment, *exit_code);
-            deployment.body.lineage = Some((*lineage).to_owned());
-            deployment.body.changed = *changed;
+            deployment.deployed.lineage = Some((*lineage).to_owned());
+            deployment.deployed.changed = *changed;
             let outcome = if *exit_code == 0 { Outcome::Served } else { Outcome::Queued };
-            deployment.body.sites.push(SiteReport::new("a.example", outcome, None));
+            deployment.deployed.sites.push(SiteReport::new("a.example", outcome, None));
             report.add_lineage(deployment);
         }
         entries(&report).into_iter().map(|entry| entry.message).collect()

@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::style::Sign;
 use super::text::{Block, Line, finding_counts, finding_line};
-use super::{CertificateReport, DeployBody, Report, SiteReport, plan, uploads};
+use super::{CertificateReport, Deployed, Report, SiteReport, plan, uploads};
 use crate::check::{Check, Finding, Status};
 use crate::clock;
 use crate::error::{MAX_NAMED, first_names};
@@ -23,7 +23,7 @@ const MAX_DOMAIN_WIDTH: usize = 40;
 const GAP: &str = "  ";
 
 pub(super) fn blocks(report: &Report) -> Vec<Block> {
-    let body = &report.body;
+    let body = &report.deployed;
     let mut blocks = Vec::new();
     blocks.extend(body.certificate.as_ref().map(|certificate| Block::from(header(certificate))));
     match &body.plan {
@@ -69,7 +69,7 @@ fn check(finding: &Finding, report: &Report) -> Line {
 }
 
 /// Says that no site needs anything, so that nothing was sent or would be.
-pub(super) fn nothing_to_do(report: &DeployBody) -> Option<&'static str> {
+pub(super) fn nothing_to_do(report: &Deployed) -> Option<&'static str> {
     let outcomes = || report.sites.iter().map(|site| &site.outcome);
     let is_current = |outcome: &Outcome| matches!(outcome, Outcome::Served | Outcome::Synced);
     if report.changed || report.sites.is_empty() || !report.uploads.is_empty() {

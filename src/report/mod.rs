@@ -1,6 +1,6 @@
 //! The result of a command: made of data, and printed as text or as the JSON object for scripts.
 
-mod body;
+mod deployed;
 mod deployment;
 mod edge;
 mod plan;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub(crate) use self::body::{CertificateReport, DeployBody, SiteReport, SourceReport, UploadReport};
+pub(crate) use self::deployed::{CertificateReport, Deployed, SiteReport, SourceReport, UploadReport};
 pub(crate) use self::edge::{EdgeReport, ServingReport};
 pub(crate) use self::style::Sign;
 pub use self::style::Style;
@@ -36,7 +36,7 @@ pub struct Report {
     command: &'static str,
     start: Start,
     /// What the deployment of a lineage did; nothing for commands that deploy none.
-    pub(crate) body: DeployBody,
+    pub(crate) deployed: Deployed,
     /// Further fields of the JSON object.
     fields: Map<String, Value>,
     /// Further text for standard output.
@@ -50,15 +50,12 @@ pub struct Report {
     pub(crate) place: Place,
 }
 
-/// The report of one lineage's deployment.
-pub(crate) type DeployReport = Report;
-
 impl Report {
     pub(crate) fn new(command: &'static str) -> Self {
         Self {
             command,
             start: Start::now(),
-            body: DeployBody::default(),
+            deployed: Deployed::default(),
             fields: Map::new(),
             blocks: Vec::new(),
             lineages: Vec::new(),
@@ -101,12 +98,12 @@ impl Report {
 
     /// Adds a failure for each failed check.
     pub(crate) fn fail_checks(&mut self) {
-        let mut checks = std::mem::take(&mut self.body.checks);
+        let mut checks = std::mem::take(&mut self.deployed.checks);
         for finding in checks.iter_mut().filter(|finding| finding.status == Status::Fail) {
             self.fail(&*finding);
             finding.hint = finding.hint.take().map(|hint| hint.at(&self.place).into());
         }
-        self.body.checks = checks;
+        self.deployed.checks = checks;
     }
 
     /// Sets the place of failures, for those so far and those to come.
@@ -123,15 +120,15 @@ impl Report {
 
     /// Records the findings; warnings among them are also warnings of the report.
     pub(crate) fn add_findings(&mut self, findings: &[Finding]) {
-        self.body.checks = findings.to_vec();
+        self.deployed.checks = findings.to_vec();
         let warnings = findings.iter().filter(|finding| finding.status == Status::Warn);
         self.warnings.extend(warnings.map(Finding::sentence));
     }
 
     /// Sets the steps of a plan.
     pub(crate) fn set_plan(&mut self, steps: Vec<Step>) {
-        self.body.changed = steps.iter().any(|step| step.action.is_change());
-        self.body.plan = Some(steps);
+        self.deployed.changed = steps.iter().any(|step| step.action.is_change());
+        self.deployed.plan = Some(steps);
     }
 
     /// Adds the deployments of one lineage to one or several accounts, each with a name of the account. An error of all
@@ -155,7 +152,7 @@ impl Report {
             }
             self.warnings
                 .extend(report.warnings.into_iter().filter(|warning| warned.insert(warning.clone())));
-            self.body.add(report.body, service.as_ref());
+            self.deployed.add(report.deployed, service.as_ref());
         }
     }
 
@@ -207,7 +204,7 @@ impl Report {
 
     /// The reports of the lineages that were deployed, or of the one lineage.
     pub(crate) fn deployments(&self) -> impl Iterator<Item = &Self> {
-        self.lineages.iter().chain([self]).filter(|report| report.body.lineage.is_some())
+        self.lineages.iter().chain([self]).filter(|report| report.deployed.lineage.is_some())
     }
 
     /// Whether the command deploys or checks one lineage.
@@ -224,7 +221,7 @@ impl Report {
             ok: bool,
             exit_code: u8,
             #[serde(flatten)]
-            body: Option<&'a DeployBody>,
+            body: Option<&'a Deployed>,
             #[serde(flatten)]
             fields: &'a Map<String, Value>,
             warnings: &'a [String],
@@ -236,7 +233,7 @@ impl Report {
             command: self.command,
             ok: exit_code == 0,
             exit_code,
-            body: self.is_deployment().then_some(&self.body),
+            body: self.is_deployment().then_some(&self.deployed),
             fields: &self.fields,
             warnings: &self.warnings,
             error: self.error(),

@@ -6,7 +6,7 @@ use super::deployment::{checked, nothing_to_do};
 use super::edge::ServedLeaf;
 use super::style::Sign;
 use super::text::{Block, Line};
-use super::{DeployBody, ServingReport};
+use super::{Deployed, ServingReport};
 use crate::outcome::Outcome;
 use crate::plan::{Step, StepAction};
 use crate::text::{list, sanitize};
@@ -14,7 +14,7 @@ use crate::text::{list, sanitize};
 /// Words for what happens to sites, in the order of the last line.
 const WORDS: [&str; 7] = ["create", "replace", "bind", "upload", "blocked", "skipped", "unchanged"];
 
-pub(super) fn blocks(steps: &[Step], report: &DeployBody) -> [Block; 2] {
+pub(super) fn blocks(steps: &[Step], report: &Deployed) -> [Block; 2] {
     let mut rows: Vec<Line> =
         checked(&report.checks).filter(|line| line.sign == Sign::Failed).into_iter().collect();
     let mut counts: HashMap<&str, usize> = HashMap::new();
@@ -65,7 +65,7 @@ fn at(service: Option<&str>) -> String {
 }
 
 /// The sites that have the certificate, by account and record.
-fn unchanged(report: &DeployBody) -> BTreeMap<(Option<&str>, Option<u64>), Vec<String>> {
+fn unchanged(report: &Deployed) -> BTreeMap<(Option<&str>, Option<u64>), Vec<String>> {
     let mut unchanged: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for site in report.sites.iter().filter(|site| matches!(site.outcome, Outcome::Served | Outcome::Synced)) {
         unchanged.entry((site.service.as_deref(), site.cert_id)).or_default().push(sanitize(&site.domain));
@@ -74,7 +74,7 @@ fn unchanged(report: &DeployBody) -> BTreeMap<(Option<&str>, Option<u64>), Vec<S
 }
 
 /// What the edges of a step's sites serve now, stated once if it is the same for all.
-fn served_now(step: &Step, report: &DeployBody) -> Vec<String> {
+fn served_now(step: &Step, report: &Deployed) -> Vec<String> {
     let is_of_step = |serving: &&ServingReport| {
         let is_named = match step.sites.as_slice() {
             [] => step.domain == serving.domain,

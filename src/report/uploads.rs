@@ -6,21 +6,21 @@ use serde_json::Value;
 
 use super::style::Sign;
 use super::text::Line;
-use super::{DeployBody, SiteReport, UploadReport};
+use super::{Deployed, SiteReport, UploadReport};
 use crate::text::{count, list, sanitize};
 
 /// Maximum number of a record's sites that are listed; more are counted.
 const MAX_LISTED: usize = 3;
 
 /// A line for each upload that the service has stored. The errors are about the others.
-pub(super) fn lines(report: &DeployBody) -> Vec<Line> {
+pub(super) fn lines(report: &Deployed) -> Vec<Line> {
     let stored: Vec<&UploadReport> = report.uploads.iter().filter(|upload| upload.id.is_some()).collect();
     // The domain is that of a site below, unless there was no listing.
     let is_named = stored.len() > 1 || report.sites.iter().any(|site| site.id.is_none());
     stored.iter().map(|upload| line(upload, is_named, report)).collect()
 }
 
-fn line(upload: &UploadReport, is_named: bool, report: &DeployBody) -> Line {
+fn line(upload: &UploadReport, is_named: bool, report: &Deployed) -> Line {
     let id = upload.id.map_or_else(|| "?".to_owned(), |id| id.to_string());
     let mut text = format!("certificate {id}");
     if is_named {
@@ -53,7 +53,7 @@ fn line(upload: &UploadReport, is_named: bool, report: &DeployBody) -> Line {
 
 /// The sites bound to the record: as the service said when it created the record, or as they were read afterwards. A
 /// response to a replacement lists none.
-fn bound_sites(upload: &UploadReport, report: &DeployBody) -> Vec<String> {
+fn bound_sites(upload: &UploadReport, report: &Deployed) -> Vec<String> {
     let listed = match &upload.bound_sites {
         Value::Array(items) => items.iter().map(name).collect(),
         _ => Vec::new(),
@@ -88,7 +88,7 @@ mod tests {
             attempts: 1,
             error: None,
         };
-        let body = DeployBody { uploads: (0..domains).map(upload).collect(), ..DeployBody::default() };
+        let body = Deployed { uploads: (0..domains).map(upload).collect(), ..Deployed::default() };
         lines(&body).remove(0).text
     }
 

@@ -42,6 +42,7 @@ impl Store {
             Ok(lock) => return Ok(lock),
             Err(file) => file,
         };
+        log::info!("waiting for another run on {name}");
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Lock { _file: file, has_waited: true }),
@@ -72,10 +73,7 @@ impl Store {
         match file.try_lock() {
             Ok(()) => Ok(Ok(Lock { _file: file, has_waited: false })),
             Err(TryLockError::Error(error)) => Err(failed(error)),
-            Err(TryLockError::WouldBlock) => {
-                log::info!("waiting for another run on {name}");
-                Ok(Err(file))
-            }
+            Err(TryLockError::WouldBlock) => Ok(Err(file)),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use time::OffsetDateTime;
+use tokio::sync::Semaphore;
 
 use super::scan::{Candidate, Reason};
 use super::workers::open_journal;
@@ -18,7 +19,7 @@ use crate::deploy::ClientCache;
 use crate::error::CommandError;
 use crate::names::Domain;
 use crate::outcome::Outcome;
-use crate::report::{DeployReport, SiteReport, SourceReport};
+use crate::report::{Report, SiteReport, SourceReport};
 use crate::settings::Verify;
 use crate::sightings::{EdgeFindings, EdgeMemory};
 use crate::state::SiteState;
@@ -28,7 +29,7 @@ use crate::verify::{Edge, EdgeView, Handshakes};
 /// Time limit for one site.
 const SITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Lineages that are checked at once, and sites of each. The handshakes have a limit of their own.
+/// Lineages that are checked at once, and sites whose edges are.
 const MAX_CONCURRENT: usize = 32;
 
 /// Time to wait for another run on the lineage; what that run records is newer anyway.
@@ -49,41 +50,40 @@ pub(super) struct Check<'a> {
     pub(super) views: BTreeMap<u64, EdgeView>,
 }
 
-/// What came of a check.
-pub(super) struct Checked<'a> {
-    pub(super) lineage: &'a Candidate,
-    /// Why the lineage has to be deployed after all; nothing is recorded then.
-    pub(super) drift: Option<Reason>,
-    /// Its sites are those on which other lineages supersede it, if these are all.
-    pub(super) report: DeployReport,
-}
-
-/// Checks lineages until the deadline. The order is random, so that edges which do not respond cannot keep the same
-/// lineages from being checked in every run. An error has the number of lineages.
+/// Checks lineages until the deadline, and returns each with the reason to deploy it after all and with a report, whose
+/// sites are those on which other lineages supersede it, if these are all. The order is random, so that edges which do not
+/// respond cannot keep the same lineages from being checked in every run. An error has the number of lineages.
 pub(super) async fn run<'a>(
     mut checks: Vec<Check<'a>>,
     clients: &ClientCache,
     state_dir: &Path,
     deadline: Deadline,
     now: OffsetDateTime,
-) -> Result<Vec<Checked<'a>>, (CommandError, usize)> {
+) -> Result<Vec<(Check<'a>, Option<Reason>, Report)>, (CommandError, usize)> {
     if checks.is_empty() {
         return Ok(Vec::new());
     }
     let handshakes = clients.handshakes().map_err(|error| (error, checks.len()))?;
+    let turns = Semaphore::new(MAX_CONCURRENT);
     fastrand::shuffle(&mut checks);
-    let checked = checks.into_iter().map(async |mut check| {
-        check.observe(handshakes, deadline).await;
-        let (lineage, drift) = (check.lineage, check.drift());
-        let mut report = DeployReport::new("deploy");
-        if drift.is_none()
-            && let Err(error) = check.record(state_dir, now, &mut report).await
-        {
-            log::info!("{}: {error}", lineage.name);
-        }
-        Checked { lineage, drift, report }
+    let observed = checks.into_iter().map(async |mut check| {
+        check.observe(handshakes, &turns, deadline).await;
+        check
     });
-    Ok(stream::iter(checked).buffer_unordered(MAX_CONCURRENT).collect().await)
+    let observed: Vec<_> = stream::iter(observed).buffer_unordered(MAX_CONCURRENT).collect().await;
+    let recorded = observed.into_iter().map(async |mut check| {
+        let drift = check.drift();
+        if drift.is_some() {
+            // The deployment reports what its edges serve.
+            check.views.clear();
+        }
+        let mut report = Report::new("deploy");
+        if let Err(error) = check.record(state_dir, now, &mut report).await {
+            log::info!("{}: {error}", check.lineage.name);
+        }
+        (check, drift, report)
+    });
+    Ok(stream::iter(recorded).buffer_unordered(MAX_CONCURRENT).collect().await)
 }
 
 impl<'a> Check<'a> {
@@ -96,7 +96,7 @@ impl<'a> Check<'a> {
         Self { lineage, superseded, is_superseded: false, sites, is_due, views: BTreeMap::new() }
     }
 
-    async fn observe(&mut self, handshakes: &Arc<Handshakes>, deadline: Deadline) {
+    async fn observe(&mut self, handshakes: &Arc<Handshakes>, turns: &Semaphore, deadline: Deadline) {
         let (lineage, is_strict) = (self.lineage, self.is_strict());
         let Some(leaf) = lineage.leaf.as_ref().filter(|_| !self.sites.is_empty()) else { return };
         // The type of the key, which saves handshakes if it is known.
@@ -107,6 +107,7 @@ impl<'a> Check<'a> {
         let edge = Edge::for_leaf(&leaf.fingerprint, key_type, &settings.edge_addresses, handshakes);
         fastrand::shuffle(&mut self.sites);
         let views = self.sites.iter().map(async |site| {
+            let _turn = turns.acquire().await;
             if deadline.left().is_zero() {
                 return None;
             }
@@ -135,10 +136,10 @@ impl<'a> Check<'a> {
         &self,
         state_dir: &Path,
         now: OffsetDateTime,
-        report: &mut DeployReport,
+        report: &mut Report,
     ) -> Result<(), CommandError> {
         let lineage = self.lineage;
-        report.body.source = Some(SourceReport::new(&lineage.source));
+        report.deployed.source = Some(SourceReport::new(&lineage.source));
         if !self.is_superseded && !self.has_changes(now) {
             return Ok(());
         }
@@ -148,7 +149,7 @@ impl<'a> Check<'a> {
         }
         match &lineage.leaf {
             Some(leaf) if self.is_superseded => {
-                report.body.sites = self.superseded_sites();
+                report.deployed.sites = self.superseded_sites();
                 journal.supersede(leaf.clone(), report).await;
             }
             _ => {

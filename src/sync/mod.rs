@@ -18,7 +18,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use time::OffsetDateTime;
 
-use self::check::{Check, Checked};
+use self::check::Check;
 use self::decision::{Decision, decide};
 use self::scan::{Candidate, Reason, Scan, ScanResult};
 use self::schedule::{Job, Schedule, by_account};
@@ -29,7 +29,7 @@ use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{AccountSnapshot, ClientCache, left_behind};
 use crate::env::Env;
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, Diagnostic as _, ErrorKind};
 use crate::inventory::{Inventory, Member, Shard};
 use crate::kubernetes::{self, Selection};
 use crate::plan::IndexedListing;
@@ -85,8 +85,9 @@ pub(crate) fn run(
     for error in errors {
         match error.damaged() {
             None => {
-                let error = CommandError::from(error);
-                summary.fail(1, error.with_consequence("its lineage was not checked"));
+                let message = format!("{error}; its lineage was not checked");
+                let failure = CommandError::new(ErrorKind::Config, message);
+                summary.fail(1, error.hint().into_iter().fold(failure, CommandError::hint));
             }
             Some(file) if !is_mine(&file.lineage) => {}
             Some(file) if store.has(&file.lineage) => summary.add_warnings([taken_as_new(file)]),
@@ -236,10 +237,10 @@ impl<'a> Sync<'a> {
             let deadline = Deadline::after(settings.timeout / 3);
             match check::run(checks, &account.clients, &state_dir, deadline, now).await {
                 Ok(checked) => {
-                    for Checked { lineage, drift, report } in checked {
+                    for (check, drift, report) in checked {
                         match drift {
-                            Some(reason) => due.push((lineage, reason)),
-                            None => summary.add_checked(&lineage.name, report),
+                            Some(reason) => due.push((check.lineage, reason)),
+                            None => summary.add_checked(&check, report),
                         }
                     }
                 }

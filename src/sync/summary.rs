@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::{Serialize, Serializer};
 
+use super::check::Check;
 use super::scan::Reason;
 use crate::api::Gap;
 use crate::clock;
@@ -11,7 +12,7 @@ use crate::deploy;
 use crate::error::{CommandError, MAX_NAMED, first_names};
 use crate::hint::{Command, Place};
 use crate::outcome::Outcome;
-use crate::report::{Block, DeployBody, DeployReport, Report, Sign};
+use crate::report::{Block, Deployed, Report, Sign};
 use crate::text::{count, people, sanitize};
 
 /// The result of a run.
@@ -41,7 +42,7 @@ struct LineageReport {
     name: String,
     result: LineageResult,
     reason: Option<Reason>,
-    report: DeployReport,
+    report: Report,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -82,24 +83,25 @@ impl Summary {
         ));
     }
 
-    pub(super) fn add_missing(&mut self, name: &str, report: DeployReport) {
+    pub(super) fn add_missing(&mut self, name: &str, report: Report) {
         self.add_as(LineageResult::Gone, name, None, report);
     }
 
     /// Adds a lineage that was not deployed: it is unchanged, or newly superseded on all its sites.
-    pub(super) fn add_checked(&mut self, name: &str, report: DeployReport) {
-        if report.body.is_superseded() {
-            return self.add(name, None, report);
+    pub(super) fn add_checked(&mut self, check: &Check<'_>, report: Report) {
+        let name = &check.lineage.name;
+        if check.is_superseded {
+            return self.add_as(LineageResult::Superseded, name, None, report);
         }
         self.warnings.extend(report.warnings.iter().map(|warning| format!("{name}: {warning}")));
         self.count(None);
     }
 
     /// Adds a lineage that was to be deployed.
-    pub(super) fn add(&mut self, name: &str, reason: Option<Reason>, report: DeployReport) {
+    pub(super) fn add(&mut self, name: &str, reason: Option<Reason>, report: Report) {
         let result = match report.kind() {
             Some(_) => LineageResult::Failed,
-            None if report.body.is_superseded() => LineageResult::Superseded,
+            None if report.deployed.is_superseded() => LineageResult::Superseded,
             None => LineageResult::Deployed,
         };
         self.add_as(result, name, reason, report);
@@ -107,7 +109,7 @@ impl Summary {
 
     /// Adds a lineage that could not be scanned.
     pub(super) fn add_failed(&mut self, name: &str, error: impl Into<CommandError>) {
-        let mut report = DeployReport::new("deploy");
+        let mut report = Report::new("deploy");
         report.set_place(Place { command: Command::Sync, ..Place::default() });
         report.fail(error);
         self.add(name, None, report);
@@ -139,16 +141,10 @@ impl Summary {
         self.errors.push(error);
     }
 
-    fn add_as(
-        &mut self,
-        result: LineageResult,
-        name: &str,
-        reason: Option<Reason>,
-        mut report: DeployReport,
-    ) {
-        report.body.lineage = Some(name.to_owned());
+    fn add_as(&mut self, result: LineageResult, name: &str, reason: Option<Reason>, mut report: Report) {
+        report.deployed.lineage = Some(name.to_owned());
         self.count(Some(result));
-        self.changed |= report.body.changed;
+        self.changed |= report.deployed.changed;
         self.lineages.push(LineageReport { name: name.to_owned(), result, reason, report });
     }
 
@@ -203,12 +199,12 @@ impl Summary {
     }
 
     /// Fills the report of a deployment, for a run on one lineage.
-    pub(crate) fn report_one(mut self, report: &mut DeployReport) {
+    pub(crate) fn report_one(mut self, report: &mut Report) {
         report.warnings.append(&mut self.warnings);
         if let Some(lineage) = self.lineages.pop() {
-            let (source, before) = (report.body.source.take(), std::mem::take(&mut report.warnings));
+            let (source, before) = (report.deployed.source.take(), std::mem::take(&mut report.warnings));
             *report = lineage.report;
-            report.body.source = report.body.source.take().or(source);
+            report.deployed.source = report.deployed.source.take().or(source);
             report.warnings.splice(0..0, before);
         }
         for error in self.errors {
@@ -265,7 +261,7 @@ impl LineageReport {
     /// The result, and the outcomes of its sites: `failed (stale)`.
     fn summary(&self) -> String {
         let outcomes: BTreeSet<String> =
-            self.report.body.sites.iter().map(|site| site.outcome.to_string()).collect();
+            self.report.deployed.sites.iter().map(|site| site.outcome.to_string()).collect();
         let outcomes = Vec::from_iter(outcomes).join(", ");
         if outcomes.is_empty() { self.result.to_string() } else { format!("{} ({outcomes})", self.result) }
     }
@@ -273,7 +269,7 @@ impl LineageReport {
     /// The outcomes of the first sites, failures first.
     fn sites(&self) -> String {
         const MAX_SHOWN: usize = 5;
-        let sites = self.report.body.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
+        let sites = self.report.deployed.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
         let mut sites: Vec<_> = sites.collect();
         sites.sort_by_key(|site| site.outcome.is_deployed());
         let shown = sites.iter().take(MAX_SHOWN);
@@ -295,7 +291,7 @@ impl Serialize for LineageReport {
             reason: Option<String>,
             exit_code: u8,
             #[serde(flatten)]
-            body: &'a DeployBody,
+            body: &'a Deployed,
             warnings: &'a [String],
             error: Option<String>,
         }
@@ -304,7 +300,7 @@ impl Serialize for LineageReport {
             state: self.result,
             reason: self.reason.as_ref().map(ToString::to_string),
             exit_code: self.report.exit_code(),
-            body: &self.report.body,
+            body: &self.report.deployed,
             warnings: &self.report.warnings,
             error: self.report.error(),
         };

@@ -13,7 +13,7 @@ use crate::deploy::{AccountSnapshot, ClientCache, Deployment, Journal, run_optio
 use crate::error::{CommandError, ErrorKind};
 use crate::hint::{Command, Place};
 use crate::progress::Progress;
-use crate::report::{DeployReport, SourceReport};
+use crate::report::{Report, SourceReport};
 use crate::text;
 
 /// Maximum number of lineages in progress. More than requests in flight, because many wait for a lock, an edge or the
@@ -28,9 +28,9 @@ pub(super) struct ListedAccount {
 
 /// The result of a job.
 pub(super) enum JobResult {
-    Deployed(DeployReport),
+    Deployed(Report),
     /// The files of the lineage are missing.
-    FilesMissing(DeployReport),
+    FilesMissing(Report),
 }
 
 /// What all jobs share.
@@ -62,8 +62,8 @@ impl Workers<'_> {
     async fn deploy(&self, account: &ListedAccount, job: &Job<'_>, use_snapshot: bool) -> JobResult {
         let lineage = job.lineage;
         let _turn = account.clients.wait_for_turn(Deadline::after(lineage.settings.timeout)).await;
-        let mut report = DeployReport::new("deploy");
-        report.body.source = Some(SourceReport::new(&lineage.source));
+        let mut report = Report::new("deploy");
+        report.deployed.source = Some(SourceReport::new(&lineage.source));
         report.set_place(Place {
             command: Command::Sync,
             is_recorded: true,
@@ -104,7 +104,7 @@ impl Workers<'_> {
         lineage: &Candidate,
         deadline: Deadline,
         journal: &mut Journal,
-        report: &mut DeployReport,
+        report: &mut Report,
     ) -> Result<(), CommandError> {
         // The client may have switched the files since the scan.
         let source = lineage.source.refresh();
@@ -130,7 +130,7 @@ pub(super) async fn open_journal(
     lineage: &Candidate,
     state_dir: &Path,
     deadline: Deadline,
-    report: &mut DeployReport,
+    report: &mut Report,
 ) -> Result<Journal, CommandError> {
     let settings = Some(lineage.settings.as_ref());
     let options = run_options(settings, &lineage.domains, lineage.given.clone(), lineage.origin);

@@ -24,7 +24,7 @@ use crate::inventory;
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::Outcome;
-use crate::report::DeployReport;
+use crate::report::Report;
 use crate::settings::{Guards, LineageEntry, Settings};
 use crate::source::{AcmeClient, Source};
 use crate::state::{Given, LineageState};
@@ -119,18 +119,18 @@ impl HostLineage {
             let remedy = "delete it with its ACME client, then run `edgecert status --forget` on it";
             return vec![DoctorFinding::warn(Subject::Lineage, detail, remedy)];
         }
-        let mut report = DeployReport::new("doctor");
+        let mut report = Report::new("doctor");
         report.set_place(Place { lineage: Some(self.source.flags()), ..Place::default() });
         let result = self.deploy(account, &mut report).await;
         self.blocked = report.errors().iter().filter(|error| error.site().is_some()).cloned().collect();
         let mut findings: Vec<DoctorFinding> = open_key(&self.source).into_iter().collect();
-        findings.extend(report.body.checks.into_iter().filter_map(check_finding));
+        findings.extend(report.deployed.checks.into_iter().filter_map(check_finding));
         if let Err(error) = result {
             findings.push(failure(error.placed(&report.place)));
         }
         let Some(leaf) = &self.leaf else { return findings };
         let names = text::list(&leaf.names);
-        let mut sites = report.body.sites.iter().map(|site| &site.outcome).peekable();
+        let mut sites = report.deployed.sites.iter().map(|site| &site.outcome).peekable();
         if sites.peek().is_some() && sites.all(|outcome| *outcome == Outcome::Skipped) {
             let detail = format!("{} covers no site of the account, only {names}", self.title);
             let warning = DoctorFinding::warn(Subject::Lineage, detail, "");
@@ -143,7 +143,7 @@ impl HostLineage {
         findings
     }
 
-    async fn deploy(&self, account: &Account, report: &mut DeployReport) -> Result<(), CommandError> {
+    async fn deploy(&self, account: &Account, report: &mut Report) -> Result<(), CommandError> {
         let snapshot = account.snapshot.as_ref();
         let deployment = Deployment {
             source: &self.source,

@@ -22,7 +22,7 @@ use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
 use crate::plan::{Allow, IndexedListing, Plan, Upload};
-use crate::report::DeployReport;
+use crate::report::Report;
 use crate::settings::{Settings, Verify};
 use crate::state::{ServiceDeployments, SiteState};
 use crate::verify::EdgeView;
@@ -52,7 +52,7 @@ pub(crate) struct ModelResult {
 impl ModelDeployment<'_> {
     /// Deploys. Returns `None` if the run was killed.
     pub(crate) fn run(&self, world: &mut World) -> Option<ModelResult> {
-        let mut report = DeployReport::new("deploy");
+        let mut report = Report::new("deploy");
         let is_finished = self.roll_out(world, &mut report)?;
         report_gaps(&names_of(&world.leaves[self.leaf]), self.listing.listing(), &mut report);
         if let Err(error) = is_finished {
@@ -61,12 +61,12 @@ impl ModelDeployment<'_> {
         Some(ModelResult {
             exit_code: report.exit_code(),
             error: report.error(),
-            sites: recorded_sites(&report.body.sites, self.known),
-            records: report.body.records,
+            sites: recorded_sites(&report.deployed.sites, self.known),
+            records: report.deployed.records,
         })
     }
 
-    fn roll_out(&self, world: &mut World, report: &mut DeployReport) -> Option<anyhow::Result<()>> {
+    fn roll_out(&self, world: &mut World, report: &mut Report) -> Option<anyhow::Result<()>> {
         let leaf = world.leaves[self.leaf].clone();
         if leaf.not_after < world.now {
             return Some(Err(anyhow::anyhow!("expired")));
@@ -135,7 +135,7 @@ impl ModelDeployment<'_> {
         world: &mut World,
         plan: &Plan<'_>,
         log: &EdgeLog<'_>,
-        report: &mut DeployReport,
+        report: &mut Report,
     ) -> Option<()> {
         let results: Vec<UploadResult> =
             plan.uploads.iter().map(|upload| self.upload(world, upload)).collect();

@@ -17,7 +17,7 @@ use crate::text::rfc3339;
 
 /// What the deployment of a lineage found and did.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct DeployBody {
+pub(crate) struct Deployed {
     /// The lineage's name, for the system log; not part of the JSON object.
     #[serde(skip)]
     pub(crate) lineage: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct DeployBody {
     pub(crate) serving: Option<Vec<ServingReport>>,
 }
 
-impl DeployBody {
+impl Deployed {
     /// Adds the same lineage's deployment to another account. With a name of the account, the results have it.
     pub(super) fn add(&mut self, mut other: Self, service: Option<&String>) {
         let sites = other.sites.iter_mut().map(|site| &mut site.service);
@@ -224,7 +224,7 @@ mod tests {
                 is_required: *is_required,
                 ..SiteReport::new("a.example", outcome.clone(), None)
             };
-            DeployBody { sites: sites[..number].iter().map(site).collect(), ..DeployBody::default() }
+            Deployed { sites: sites[..number].iter().map(site).collect(), ..Deployed::default() }
                 .outcome()
                 .cloned()
         };
