@@ -20,7 +20,7 @@ pub(super) fn no_such_site(domain: &Domain) -> CommandError {
 pub(super) fn blocked(domain: &Domain, blocker: &Blocker, can_rebind: bool) -> CommandError {
     let kind = if blocker.is_guard() { ErrorKind::Refused } else { ErrorKind::Service };
     let class = format!("{:?}", std::mem::discriminant(blocker));
-    let message = format_args!("{domain} is {}: {blocker}", blocked_outcome(blocker)).to_string();
+    let message = format!("{domain} is {}: {blocker}", blocked_outcome(blocker));
     of_site(kind, domain, &class, message).hint(blocker.hint(can_rebind)).unsent(UNSENT)
 }
 

@@ -29,7 +29,7 @@ use crate::verify::{Edge, EdgeView, Handshakes};
 /// Time limit for one site.
 const SITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Lineages that are checked at once, and sites whose edges are.
+/// Sites whose edges are observed at once, and lineages in progress.
 const MAX_CONCURRENT: usize = 32;
 
 /// Time to wait for another run on the lineage; what that run records is newer anyway.

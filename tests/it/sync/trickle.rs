@@ -59,7 +59,7 @@ fn checks_are_spread_and_limited() {
     set_back(fleet.state.path(), DAY);
     assert_eq!(fleet.checked(&slow), LINEAGES);
     let most = fleet.service.handshakes().max_in_progress;
-    assert!((8..=256).contains(&most), "{most} at a time");
+    assert!((8..=128).contains(&most), "{most} at a time");
 
     let silent = fleet.service.open_edge_address(&EdgeAddress::new(EdgeMode::Silent));
     set_back(fleet.state.path(), DAY);
