@@ -147,7 +147,9 @@ impl<'a> Run<'a> {
                 is_configured: target.is_configured,
                 ..run_options(settings.as_ref().ok(), domains, given, origin)
             };
-            Journal::open(source, options, state_dir, deadline, report).await?
+            let mut journal = Journal::open(source, state_dir, deadline, report).await?;
+            journal.set_options(options);
+            journal
         };
         let result = match (settings, &self.fault) {
             (Ok(_), Some(fault)) => Err(fault.clone().into()),
@@ -157,7 +159,6 @@ impl<'a> Run<'a> {
                     settings,
                     domains,
                     guards: args.guards,
-                    only_leaf: None,
                     upload_only: !args.domains.is_empty() && settings.wait.is_zero(),
                     force: args.force,
                     dry_run: args.dry_run,

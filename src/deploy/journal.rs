@@ -6,8 +6,6 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use time::OffsetDateTime;
-
 use super::conversion::{by_another_run, recorded_sites, recorded_source};
 use crate::bundle::{self, Files, LeafPeek};
 use crate::cert::Certificate;
@@ -51,7 +49,7 @@ pub(crate) struct Journal {
     /// The state before the intent of this run.
     before: Option<LineageState>,
     /// Whether another run began after `sync` had scanned the lineage.
-    has_newer_run: bool,
+    pub(crate) has_newer_run: bool,
     has_begun: bool,
     /// Whether the state is that from before this run.
     is_withdrawn: bool,
@@ -66,12 +64,11 @@ impl Journal {
     /// Locks the lineage, waiting for another run until the deadline, and reads its state.
     pub(crate) async fn open(
         source: &Source,
-        options: RunOptions,
         directory: Option<&Path>,
         deadline: Deadline,
         report: &mut Report,
     ) -> Result<Self, CommandError> {
-        let mut journal = Self { options, ..Self::new(source) };
+        let mut journal = Self::new(source);
         match directory {
             _ if !source.is_on_disk() => {
                 report.warnings.push(not_recorded("it is from standard input"));
@@ -143,36 +140,14 @@ impl Journal {
         }
     }
 
-    /// Compares the state with the scan of `sync`, which did not hold the lock. `begun` is the start of the last run
-    /// that the scan found. If another run has begun since and failed with other options, this run must not overwrite
-    /// them.
-    pub(crate) fn compare_with_scan(&mut self, begun: Option<OffsetDateTime>) -> Result<(), CommandError> {
-        let Some(state) = &self.state else {
-            let is_known = self.store.is_some() && !self.is_read_only;
-            let is_forgotten = is_known && begun.is_some();
-            return if is_forgotten {
-                let message = "the state of the lineage was deleted while sync ran";
-                let error = CommandError::new(ErrorKind::Temporary, message);
-                Err(error.hint("to deploy the lineage again, run its hook").unsent("nothing was sent for it"))
-            } else {
-                Ok(())
-            };
-        };
-        // Not `<`: the clock may have been set back in between.
-        self.has_newer_run = begun != Some(state.begun_at);
-        let is_retry = self.options.origin == Origin::Retry;
-        let is_other = self.has_newer_run && (is_retry || state.pending_since.is_some());
-        if is_other && state.given(true).0 != self.options.given {
-            let message =
-                "another run of edgecert began to deploy the lineage with other options and has not finished";
-            return Err(CommandError::new(ErrorKind::Temporary, message).hint(Hint::RETRY));
-        }
-        Ok(())
+    /// Sets the options of the run.
+    pub(crate) fn set_options(&mut self, options: RunOptions) {
+        self.options = options;
     }
 
-    /// Whether another run has begun since `sync` scanned the lineage.
-    pub(crate) fn has_newer_run(&self) -> bool {
-        self.has_newer_run
+    /// The state that earlier runs left behind, until this one begins.
+    pub(crate) fn state(&self) -> Option<&LineageState> {
+        self.state.as_ref()
     }
 
     /// The name of the lineage.
@@ -225,9 +200,19 @@ impl Journal {
         }
     }
 
-    /// Sets the leaf that is to be deployed.
-    pub(crate) fn set_leaf(&mut self, leaf: &Certificate) {
-        self.leaf = Some(leaf.to_leaf());
+    /// Sets the leaf that is to be deployed. Fails if the options are for the retry of another one: the client has renewed
+    /// the lineage since they were chosen.
+    pub(super) fn set_leaf(&mut self, leaf: &Certificate) -> Result<(), CommandError> {
+        let leaf = leaf.to_leaf();
+        let pending = self.state.as_ref().filter(|_| self.options.origin == Origin::Retry);
+        let is_other = pending.and_then(|state| state.leaf.as_ref()).is_some_and(|known| *known != leaf);
+        self.leaf = Some(leaf);
+        if is_other {
+            let message = "the lineage was renewed as this run began";
+            let error = CommandError::new(ErrorKind::Temporary, message);
+            return Err(error.hint(Hint::RETRY).unsent("nothing was sent"));
+        }
+        Ok(())
     }
 
     /// Whether an earlier run checked the leaf's path to a root of the system, and warned if there is none.

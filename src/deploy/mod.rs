@@ -32,11 +32,9 @@ pub(crate) use self::request::AccountSnapshot;
 use self::request::RolloutRequest;
 pub(crate) use self::rollout::incomplete_listing;
 use crate::bundle::{self, Bundle, Wait};
-use crate::cert::Certificate;
 use crate::check::{self, CheckContext, PathRule, Status, Vetted};
 use crate::clock::{self, Deadline};
-use crate::error::{CommandError, ErrorKind};
-use crate::hint::Hint;
+use crate::error::CommandError;
 use crate::names::Domain;
 use crate::plan::Allow;
 use crate::progress::{Phase, Progress};
@@ -53,8 +51,6 @@ pub(crate) struct Deployment<'a> {
     /// The sites that must get the certificate, each once; empty means every covered site.
     pub(crate) domains: &'a [Domain],
     pub(crate) guards: Guards,
-    /// Fingerprint of the leaf that these options are for; `None` if they are for any leaf.
-    pub(crate) only_leaf: Option<&'a str>,
     /// Upload for `domains` and do nothing else: no listing, no guards, no waiting.
     pub(crate) upload_only: bool,
     /// Upload even for sites that have the leaf.
@@ -81,8 +77,7 @@ impl Deployment<'_> {
         let bundle = self.load_bundle(clients).await?;
         report.deployed.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
         if let Ok(chain) = &bundle.chain {
-            self.check_leaf(&chain.leaf)?;
-            journal.set_leaf(&chain.leaf);
+            journal.set_leaf(&chain.leaf)?;
         }
         let anchors = LoadedAnchors::for_deployment(self, journal, clients.trust_stores())?;
         let path = anchors.as_ref().map(LoadedAnchors::rule);
@@ -118,17 +113,6 @@ impl Deployment<'_> {
             let is_missing = error.is_missing();
             CommandError::from(error).misuse(is_missing)
         })
-    }
-
-    /// Fails if the client has renewed the lineage since its options were read.
-    fn check_leaf(&self, leaf: &Certificate) -> Result<(), CommandError> {
-        if self.only_leaf.is_none_or(|only| leaf.fingerprint() == only) {
-            return Ok(());
-        }
-        let message =
-            "the lineage was renewed during this run, whose options apply to the previous certificate";
-        let error = CommandError::new(ErrorKind::Temporary, message);
-        Err(error.hint(Hint::RETRY).unsent("nothing was sent"))
     }
 
     fn check_context<'c>(

@@ -10,8 +10,7 @@ use futures_util::{StreamExt as _, stream};
 use time::OffsetDateTime;
 use tokio::sync::Semaphore;
 
-use super::scan::{Candidate, Reason};
-use super::workers::open_journal;
+use super::scan::{Candidate, Examiner, Reason};
 use crate::api::Site;
 use crate::bundle;
 use crate::clock::Deadline;
@@ -36,14 +35,14 @@ const MAX_CONCURRENT: usize = 32;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What to check and to record of a lineage.
-pub(super) struct Check<'a> {
-    pub(super) lineage: &'a Candidate,
+pub(super) struct Check<'c, 'a> {
+    pub(super) lineage: &'c Candidate<'a>,
     /// The sites on which other lineages supersede it, each with the reason.
-    pub(super) superseded: Vec<(&'a Site, String)>,
+    pub(super) superseded: Vec<(&'c Site, String)>,
     /// Whether these are all of its sites.
     pub(super) is_superseded: bool,
     /// The sites to handshake with.
-    pub(super) sites: Vec<&'a Site>,
+    pub(super) sites: Vec<&'c Site>,
     /// Whether these are all that can be checked.
     pub(super) is_due: bool,
     /// What their edges serve, by site. A site whose edge was not observed in time is absent.
@@ -53,13 +52,14 @@ pub(super) struct Check<'a> {
 /// Checks lineages until the deadline, and returns each with the reason to deploy it after all and with a report, whose
 /// sites are those on which other lineages supersede it, if these are all. The order is random, so that edges which do not
 /// respond cannot keep the same lineages from being checked in every run. An error has the number of lineages.
-pub(super) async fn run<'a>(
-    mut checks: Vec<Check<'a>>,
+pub(super) async fn run<'c, 'a>(
+    mut checks: Vec<Check<'c, 'a>>,
     clients: &ClientCache,
+    examiner: &Examiner<'a>,
     state_dir: &Path,
     deadline: Deadline,
     now: OffsetDateTime,
-) -> Result<Vec<(Check<'a>, Option<Reason>, Report)>, (CommandError, usize)> {
+) -> Result<Vec<(Check<'c, 'a>, Option<Reason>, Report)>, (CommandError, usize)> {
     if checks.is_empty() {
         return Ok(Vec::new());
     }
@@ -78,7 +78,7 @@ pub(super) async fn run<'a>(
             check.views.clear();
         }
         let mut report = Report::new("deploy");
-        if let Err(error) = check.record(state_dir, now, &mut report).await {
+        if let Err(error) = check.record(examiner, state_dir, now, &mut report).await {
             log::info!("{}: {error}", check.lineage.name);
         }
         (check, drift, report)
@@ -86,11 +86,11 @@ pub(super) async fn run<'a>(
     Ok(stream::iter(recorded).buffer_unordered(MAX_CONCURRENT).collect().await)
 }
 
-impl<'a> Check<'a> {
+impl<'c, 'a> Check<'c, 'a> {
     pub(super) fn new(
-        lineage: &'a Candidate,
-        superseded: Vec<(&'a Site, String)>,
-        sites: Vec<&'a Site>,
+        lineage: &'c Candidate<'a>,
+        superseded: Vec<(&'c Site, String)>,
+        sites: Vec<&'c Site>,
         is_due: bool,
     ) -> Self {
         Self { lineage, superseded, is_superseded: false, sites, is_due, views: BTreeMap::new() }
@@ -134,6 +134,7 @@ impl<'a> Check<'a> {
     /// Records the result, unless another run has begun to deploy the lineage.
     async fn record(
         &self,
+        examiner: &Examiner<'a>,
         state_dir: &Path,
         now: OffsetDateTime,
         report: &mut Report,
@@ -143,10 +144,11 @@ impl<'a> Check<'a> {
         if !self.is_superseded && !self.has_changes(now) {
             return Ok(());
         }
-        let mut journal = open_journal(lineage, state_dir, Deadline::after(LOCK_TIMEOUT), report).await?;
-        if journal.has_newer_run() {
+        let deadline = Deadline::after(LOCK_TIMEOUT);
+        let opened = lineage.open(examiner, state_dir, deadline, report).await?;
+        let Some((mut journal, _)) = opened.filter(|(journal, _)| !journal.has_newer_run) else {
             return Ok(());
-        }
+        };
         match &lineage.leaf {
             Some(leaf) if self.is_superseded => {
                 report.deployed.sites = self.superseded_sites();
@@ -212,6 +214,7 @@ impl<'a> Check<'a> {
         };
         self.superseded.iter().map(report).collect()
     }
+
     fn is_strict(&self) -> bool {
         self.lineage.settings.verify == Verify::Require
     }

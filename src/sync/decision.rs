@@ -16,7 +16,7 @@ use crate::settings::Verify;
 use crate::state::{self, ServiceDeployments};
 
 /// What to do with a lineage.
-pub(super) enum Decision<'a> {
+pub(super) enum Decision<'c, 'a> {
     /// Nothing.
     Unchanged,
     /// Nothing: it is already recorded as superseded on all its sites.
@@ -24,17 +24,17 @@ pub(super) enum Decision<'a> {
     /// Nothing can be done: the deployed leaf expired at this time, and there is no later one on disk.
     Expired(OffsetDateTime),
     /// Handshakes decide, or there is only something to record.
-    Check(Check<'a>),
+    Check(Check<'c, 'a>),
     Deploy(Reason),
 }
 
 /// Decides what to do with a lineage. `deployments` is what this host deployed to the service.
-pub(super) fn decide<'a>(
-    lineage: &'a Candidate,
-    account: &'a IndexedListing,
+pub(super) fn decide<'c, 'a>(
+    lineage: &'c Candidate<'a>,
+    account: &'c IndexedListing,
     deployments: &ServiceDeployments,
     now: OffsetDateTime,
-) -> Decision<'a> {
+) -> Decision<'c, 'a> {
     let recorded = RecordedSites::new(&lineage.sites);
     let sites = account.sites_of(lineage);
     let has_all = sites.len() >= lineage.domains.len();
@@ -72,7 +72,7 @@ pub(super) fn decide<'a>(
 
 /// Separates the sites that the lineage keeps from those on which others supersede it, with the reason.
 fn split<'a>(
-    lineage: &Candidate,
+    lineage: &Candidate<'_>,
     sites: Vec<&'a Site>,
     deployments: &ServiceDeployments,
     now: OffsetDateTime,
@@ -94,7 +94,7 @@ fn split<'a>(
 
 /// Why a lineage that was deployed has to be deployed again; `None` if the service lists its sites as it left them.
 fn drift(
-    lineage: &Candidate,
+    lineage: &Candidate<'_>,
     account: &IndexedListing,
     recorded: &RecordedSites<'_>,
     sites: &[&Site],
@@ -148,7 +148,7 @@ fn certificate(id: Option<u64>) -> String {
 
 /// The sites that the lineage was not asked for, but reached through a record that they share with its own sites. As long
 /// as they are bound to it, other lineages are superseded there.
-fn reached_sites<'a>(lineage: &Candidate, account: &'a IndexedListing) -> impl Iterator<Item = &'a Site> {
+fn reached_sites<'a>(lineage: &Candidate<'_>, account: &'a IndexedListing) -> impl Iterator<Item = &'a Site> {
     let reached =
         lineage.sites.iter().filter(|known| !lineage.domains.is_empty() && known.outcome.is_bound());
     reached.filter_map(|known| {
@@ -161,7 +161,7 @@ fn reached_sites<'a>(lineage: &Candidate, account: &'a IndexedListing) -> impl I
 
 /// The sites to handshake with: all of them if the lineage's turn has come, otherwise those not known to be served.
 fn sites_to_check<'a>(
-    lineage: &Candidate,
+    lineage: &Candidate<'_>,
     recorded: &RecordedSites<'_>,
     sites: impl Iterator<Item = &'a Site>,
     is_due: bool,
@@ -177,7 +177,7 @@ fn sites_to_check<'a>(
 }
 
 /// Whether the turn of a lineage to have its edges checked has come.
-fn is_edge_due(lineage: &Candidate, now: OffsetDateTime) -> bool {
+fn is_edge_due(lineage: &Candidate<'_>, now: OffsetDateTime) -> bool {
     let is_due = |seen| is_due(state::stable_hash(&lineage.name), seen, now, lineage.settings.verify_every);
     lineage.edge_seen_at.is_some_and(is_due)
 }

@@ -16,7 +16,7 @@ pub(super) enum Resource {
 
 impl IndexedListing {
     /// The sites of a lineage: those requested, or else those that its leaf covers.
-    pub(super) fn sites_of(&self, lineage: &Candidate) -> Vec<&Site> {
+    pub(super) fn sites_of(&self, lineage: &Candidate<'_>) -> Vec<&Site> {
         if !lineage.domains.is_empty() {
             return lineage.domains.iter().filter_map(|domain| self.site(domain)).collect();
         }
@@ -29,7 +29,7 @@ impl IndexedListing {
     }
 
     /// A gap of the listing that may hide a site or a record of a lineage.
-    pub(super) fn gap_for(&self, lineage: &Candidate) -> Option<&Gap> {
+    pub(super) fn gap_for(&self, lineage: &Candidate<'_>) -> Option<&Gap> {
         let mut gaps = self.listing().gaps().peekable();
         gaps.peek()?;
         let names = lineage.names();
@@ -37,7 +37,7 @@ impl IndexedListing {
     }
 
     /// The sites and records that a deployment of a lineage may change.
-    pub(super) fn resources(&self, lineage: &Candidate) -> HashSet<Resource> {
+    pub(super) fn resources(&self, lineage: &Candidate<'_>) -> HashSet<Resource> {
         let mut resources = HashSet::new();
         for site in self.sites_of(lineage) {
             resources.insert(Resource::Site(site.id));
@@ -52,7 +52,7 @@ impl IndexedListing {
     }
 }
 
-impl Candidate {
+impl Candidate<'_> {
     /// The names of the leaf on disk.
     fn names(&self) -> Names {
         Names::of(self.leaf.iter().flat_map(|leaf| &leaf.names).map(String::as_str))

@@ -20,11 +20,11 @@ use time::OffsetDateTime;
 
 use self::check::Check;
 use self::decision::{Decision, decide};
-use self::scan::{Candidate, Reason, Scan, ScanResult};
+use self::scan::{Candidate, Examined, Examiner, Reason};
 use self::schedule::{Job, Schedule, by_account};
 use self::summary::LineageResult;
 pub(crate) use self::summary::Summary;
-use self::workers::{JobResult, ListedAccount, Workers};
+use self::workers::{Ended, ListedAccount, Workers};
 use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{AccountSnapshot, ClientCache, left_behind};
@@ -37,9 +37,9 @@ use crate::progress::{Phase, Progress};
 use crate::runtime::Runtime;
 use crate::settings::{Layer, Layers, LineageEntry, Settings};
 use crate::source::Source;
-use crate::state::{self, DamagedFile, LineageState, Store};
-use crate::text;
+use crate::state::{self, DamagedFile, Deployments, Store};
 use crate::trust::TrustStores;
+use crate::{file, text};
 
 /// Options of a run.
 pub(crate) struct SyncOptions<'a> {
@@ -66,7 +66,7 @@ pub(crate) fn run(
     store.probe()?;
     std::thread::sleep(options.splay.mul_f64(fastrand::f64()));
 
-    let mut sync = Sync::new(Scan::new(&layers, options.shard), state_dir);
+    let mut sync = Sync::new(&layers, options.shard, state_dir);
     let mut inventory = Inventory::gather(Some(&store), configuration)?;
     if let Some(selection) = &options.secrets {
         let are_all_listed = sync.add_secrets(selection, (&context.env, layers.timeout()), &mut inventory)?;
@@ -113,8 +113,8 @@ pub(crate) fn run_one(
     let state = state_dir.as_deref().and_then(|directory| Store::at(directory).read(&name).ok()?);
     let (Some(state_dir), Some(state)) = (state_dir, state) else { return Ok(None) };
     let (others, _) = Store::at(&state_dir).read_all();
-    let mut sync = Sync::new(Scan::new(&layers, None), state_dir);
-    sync.scan.deployments = others.into_iter().filter(|(other, _)| *other != name).collect();
+    let mut sync = Sync::new(&layers, None, state_dir);
+    sync.deployments = others.into_iter().filter(|(other, _)| *other != name).collect();
     let member = Member { name, source: Ok(source.clone()), entry, state: Some(state), is_unclaimed: false };
     let store = Store::at(&sync.state_dir);
     sync.scan(member, &store);
@@ -135,7 +135,7 @@ fn damaged(file: &DamagedFile) -> CommandError {
     ))
 }
 
-fn expired(lineage: &Candidate, at: OffsetDateTime) -> CommandError {
+fn expired(lineage: &Candidate<'_>, at: OffsetDateTime) -> CommandError {
     let (at, cert) = (text::rfc3339(at), text::path(&lineage.source.files.cert));
     let message = format!("the deployed certificate expired at {at}, and {cert} holds no later one");
     CommandError::new(ErrorKind::Refused, message).class("expired").hint(format!(
@@ -159,17 +159,33 @@ fn nothing_to_sync(state_dir: &Path) -> String {
 
 /// A run in progress.
 struct Sync<'a> {
-    scan: Scan<'a>,
+    examiner: Examiner<'a>,
+    shard: Option<Shard>,
     state_dir: PathBuf,
-    lineages: Vec<Candidate>,
+    lineages: Vec<Candidate<'a>>,
+    /// The deployments of all lineages, in any shard.
+    deployments: Deployments,
     /// The number of sites that lineages were deployed to.
     deployed_sites: usize,
     summary: Summary,
 }
 
 impl<'a> Sync<'a> {
-    fn new(scan: Scan<'a>, state_dir: PathBuf) -> Self {
-        Self { scan, state_dir, lineages: Vec::new(), deployed_sites: 0, summary: Summary::default() }
+    fn new(layers: &'a Layers<'a>, shard: Option<Shard>, state_dir: PathBuf) -> Self {
+        Self {
+            examiner: Examiner::new(layers),
+            shard,
+            state_dir,
+            lineages: Vec::new(),
+            deployments: Deployments::default(),
+            deployed_sites: 0,
+            summary: Summary::default(),
+        }
+    }
+
+    /// Whether a lineage belongs to the shard.
+    fn is_own(&self, name: &str) -> bool {
+        self.shard.is_none_or(|shard| shard.contains(name))
     }
 
     /// Adds the secrets of an API server to the inventory; returns whether all namespaces could be listed.
@@ -179,7 +195,7 @@ impl<'a> Sync<'a> {
         (env, timeout): (&Env, Duration),
         inventory: &mut Inventory<'a>,
     ) -> Result<bool, CommandError> {
-        let is_own = |source: &Source| self.scan.is_own(&state::lineage_name(source));
+        let is_own = |source: &Source| self.is_own(&state::lineage_name(source));
         let found = kubernetes::find(selection, env, Deadline::after(timeout), is_own)?;
         found.lineages.into_iter().for_each(|source| inventory.add(source));
         let are_all_listed = found.failed.is_empty();
@@ -190,19 +206,29 @@ impl<'a> Sync<'a> {
     }
 
     fn scan(&mut self, member: Member<'a>, store: &Store) {
-        let is_own = self.scan.is_own(&member.name);
-        for (service, host) in member.state.iter().flat_map(LineageState::deployed_hosts) {
-            self.deployed_sites += 1;
-            if is_own && let Err(error) = store.claim(service, &host, &member.name) {
-                log::debug!("{error}");
+        let is_own = self.is_own(&member.name);
+        if let Some(state) = &member.state {
+            self.deployments.add(&member.name, state);
+            for (service, host) in state.deployed_hosts() {
+                self.deployed_sites += 1;
+                if is_own && let Err(error) = store.claim(service, &host, &member.name) {
+                    log::debug!("{error}");
+                }
             }
         }
-        match self.scan.examine(member) {
-            Some(ScanResult::Candidate(lineage)) => self.lineages.push(*lineage),
-            Some(ScanResult::StillMissing) => self.summary.count(Some(LineageResult::Gone)),
-            Some(ScanResult::Unclaimed(name)) => self.summary.add_unclaimed(&name),
-            Some(ScanResult::Failed(name, error)) => self.summary.add_failed(&name, error),
-            None => {}
+        // A secret that was not listed may be in a namespace that is not this run's.
+        let is_listed = |source: &Source| {
+            !file::is_in_memory(&source.files.cert) || file::is_provided(&source.files.cert)
+        };
+        if !is_own || !member.source.as_ref().map_or(true, is_listed) {
+            return;
+        }
+        let name = member.name.clone();
+        match self.examiner.examine(member) {
+            Ok(Examined::Candidate(lineage)) => self.lineages.push(*lineage),
+            Ok(Examined::StillMissing) => self.summary.count(Some(LineageResult::Gone)),
+            Ok(Examined::Unclaimed) => self.summary.add_unclaimed(&name),
+            Err(error) => self.summary.add_failed(&name, error),
         }
     }
 
@@ -210,7 +236,7 @@ impl<'a> Sync<'a> {
     async fn deploy(self, progress: &dyn Progress) -> Summary {
         progress.enter(Phase::Reading);
         let stores = Arc::default();
-        let Self { scan, state_dir, lineages, mut summary, .. } = self;
+        let Self { examiner, state_dir, lineages, deployments, mut summary, .. } = self;
         let (mut accounts, mut members_of) = (Vec::new(), Vec::new());
         let members_by_account = by_account(&lineages);
         let listings = members_by_account.iter().map(|(settings, _)| list_account(settings, &stores));
@@ -218,7 +244,7 @@ impl<'a> Sync<'a> {
         for ((settings, members), listing) in members_by_account.into_iter().zip(listings) {
             match listing {
                 Ok((clients, listing)) => {
-                    let deployments = scan.deployments.of_service(&settings.base_url.to_string());
+                    let deployments = deployments.of_service(&settings.base_url.to_string());
                     accounts
                         .push(ListedAccount { clients, snapshot: AccountSnapshot { listing, deployments } });
                     members_of.push((settings, members));
@@ -235,7 +261,7 @@ impl<'a> Sync<'a> {
             let (mut due, checks) = triage(members, &account.snapshot, now, &mut summary);
             // Deployments wait for this.
             let deadline = Deadline::after(settings.timeout / 3);
-            match check::run(checks, &account.clients, &state_dir, deadline, now).await {
+            match check::run(checks, &account.clients, &examiner, &state_dir, deadline, now).await {
                 Ok(checked) => {
                     for (check, drift, report) in checked {
                         match drift {
@@ -257,15 +283,16 @@ impl<'a> Sync<'a> {
         let (mut done, total) = (0, independent.clone().count() + conflicting.clone().count());
         progress.enter(Phase::Lineages { done, total });
         // Several deployments at once have no common phase.
-        let workers = Workers { state_dir: &state_dir, progress: if total == 1 { progress } else { &() } };
-        let mut on_done = |job: &Job<'_>, result| {
+        let progress_of_each: &dyn Progress = if total == 1 { progress } else { &() };
+        let workers = Workers { examiner: &examiner, state_dir: &state_dir, progress: progress_of_each };
+        let mut on_done = |job: &Job<'_, '_>, ended, report| {
             done += 1;
             progress.enter(Phase::Lineages { done, total });
-            match result {
-                JobResult::Deployed(report) => {
-                    summary.add(&job.lineage.name, Some(job.reason.clone()), report);
-                }
-                JobResult::FilesMissing(report) => summary.add_missing(&job.lineage.name, report),
+            let name = &job.lineage.name;
+            match ended {
+                Ended::Deployed => summary.add(name, Some(job.reason.clone()), report),
+                Ended::FilesMissing => summary.add_missing(name, report),
+                Ended::Forgotten => {}
             }
         };
         workers.run(independent, true, &mut on_done).await;
@@ -275,12 +302,12 @@ impl<'a> Sync<'a> {
 }
 
 /// Counts the lineages that need nothing; returns those to deploy, each with the reason, and those to check.
-fn triage<'l>(
-    lineages: &[&'l Candidate],
-    account: &'l AccountSnapshot,
+fn triage<'c, 'a>(
+    lineages: &[&'c Candidate<'a>],
+    account: &'c AccountSnapshot,
     now: OffsetDateTime,
     summary: &mut Summary,
-) -> (Vec<(&'l Candidate, Reason)>, Vec<Check<'l>>) {
+) -> (Vec<(&'c Candidate<'a>, Reason)>, Vec<Check<'c, 'a>>) {
     let (mut due, mut checks) = (Vec::new(), Vec::new());
     for &lineage in lineages {
         match decide(lineage, &account.listing, &account.deployments, now) {

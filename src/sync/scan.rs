@@ -1,32 +1,34 @@
 //! Examines each lineage offline: its files, its state and its settings.
 
+use std::cell::RefCell;
+use std::ptr;
 use std::sync::Arc;
 
 use time::OffsetDateTime;
 
 use crate::bundle::{self, LeafPeek};
 use crate::error::CommandError;
-use crate::file::{self, ReadError};
-use crate::inventory::{self, Member, Shard};
+use crate::file::ReadError;
+use crate::inventory::{self, Member};
 use crate::leaf::Leaf;
 use crate::names::Domain;
-use crate::settings::{self, Layer, Layers, LineageEntry, Settings};
+use crate::settings::{Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::Source;
-use crate::state::{self, Deployments, Given, LineageState, Origin};
+use crate::state::{self, Given, LineageState, Origin};
 use crate::text::rfc3339;
 
 /// A lineage that can be deployed.
-pub(super) struct Candidate {
+pub(super) struct Candidate<'a> {
     pub(super) name: String,
     pub(super) source: Source,
+    /// Its entry in the configuration.
+    pub(super) entry: Option<&'a LineageEntry>,
     pub(super) settings: Arc<Settings>,
     /// The sites that must get the certificate, each once; empty means every covered site.
     pub(super) domains: Vec<Domain>,
     /// The recorded options for the leaf on disk, and whether they are those of a pending run.
     pub(super) given: Given,
     pub(super) origin: Origin,
-    /// Fingerprint of the leaf that these options are for; `None`: they are for later ones, too.
-    pub(super) only_leaf: Option<String>,
     /// The leaf on disk; `None` if it cannot be read. The recorded one if the file is missing.
     pub(super) leaf: Option<Leaf>,
     /// The sites as the last deployment reported them.
@@ -61,100 +63,78 @@ pub(super) enum Reason {
 }
 
 /// The result of examining one lineage.
-pub(super) enum ScanResult {
-    Candidate(Box<Candidate>),
+pub(super) enum Examined<'a> {
+    Candidate(Box<Candidate<'a>>),
     /// Its files are missing, and an earlier run reported that.
     StillMissing,
     /// The configuration no longer says where to deploy it.
-    Unclaimed(String),
-    Failed(String, CommandError),
+    Unclaimed,
 }
 
 /// Examines lineages one by one.
-pub(super) struct Scan<'a> {
+pub(super) struct Examiner<'a> {
     layers: &'a Layers<'a>,
-    shard: Option<Shard>,
     /// Cache of resolved settings, keyed by their inputs, which are the same for most lineages.
-    resolved: Vec<(Layer, Option<&'a LineageEntry>, Arc<Settings>)>,
-    /// The deployments of all lineages so far, in any shard.
-    pub(super) deployments: Deployments,
+    resolved: RefCell<Vec<(Layer, Option<&'a LineageEntry>, Arc<Settings>)>>,
 }
 
-impl<'a> Scan<'a> {
-    pub(super) fn new(layers: &'a Layers<'a>, shard: Option<Shard>) -> Self {
-        Self { layers, shard, resolved: Vec::new(), deployments: Deployments::default() }
+impl<'a> Examiner<'a> {
+    pub(super) fn new(layers: &'a Layers<'a>) -> Self {
+        Self { layers, resolved: RefCell::default() }
     }
 
-    /// Examines a lineage; `None` if it is not for this run.
-    pub(super) fn examine(&mut self, member: Member<'a>) -> Option<ScanResult> {
-        if let Some(state) = &member.state {
-            self.deployments.add(&member.name, state);
-        }
-        // A secret that was not listed may be in a namespace that is not this run's.
-        let is_listed = |source: &Source| {
-            !file::is_in_memory(&source.files.cert) || file::is_provided(&source.files.cert)
-        };
-        if !self.is_own(&member.name) || member.source.as_ref().is_ok_and(|source| !is_listed(source)) {
-            return None;
-        }
-        let name = member.name.clone();
-        Some(self.try_examine(member).unwrap_or_else(|error| ScanResult::Failed(name, error)))
-    }
-
-    /// Whether a lineage belongs to the shard.
-    pub(super) fn is_own(&self, name: &str) -> bool {
-        self.shard.is_none_or(|shard| shard.contains(name))
-    }
-
-    fn try_examine(&mut self, member: Member<'a>) -> Result<ScanResult, CommandError> {
+    pub(super) fn examine(&self, member: Member<'a>) -> Result<Examined<'a>, CommandError> {
         let Member { name, source, entry, state, is_unclaimed } = member;
         if is_unclaimed {
-            return Ok(ScanResult::Unclaimed(name));
+            return Ok(Examined::Unclaimed);
         }
         let source = source?;
         let leaf = LeafOnDisk::read(&source, state.as_ref());
-        // A file that cannot be read for a moment ends no pending run.
-        let is_recorded = leaf.is_recorded || leaf.is_missing || leaf.leaf.is_none();
-        let options = state.as_ref().map(|state| state.given(is_recorded));
-        let (given, origin) = options.unwrap_or((Given::default(), Origin::Standing));
-        let domains = inventory::domains(&given, entry);
         // Nobody needs the files of a superseded lineage.
         let is_reported = |state: &LineageState| state.missing_since.is_some() || state.is_superseded();
         if leaf.is_missing && state.as_ref().is_some_and(is_reported) {
-            return Ok(ScanResult::StillMissing);
+            return Ok(Examined::StillMissing);
         }
-        let settings = self.settings(&given.settings, entry)?;
-        let candidate = Candidate::new((name, source), settings, (domains, given, origin), leaf, state);
-        Ok(ScanResult::Candidate(Box::new(candidate)))
+        Ok(Examined::Candidate(Box::new(self.candidate((name, source, entry), leaf, state)?)))
     }
 
-    /// Resolves the settings of a lineage.
-    pub(super) fn settings(
-        &mut self,
+    /// Chooses the options of a lineage, and resolves its settings.
+    pub(super) fn candidate(
+        &self,
+        (name, source, entry): (String, Source, Option<&'a LineageEntry>),
+        leaf: LeafOnDisk,
+        state: Option<LineageState>,
+    ) -> Result<Candidate<'a>, SettingsError> {
+        // A file that cannot be read for a moment ends no pending run.
+        let is_recorded = leaf.is_recorded || leaf.is_missing || leaf.leaf.is_none();
+        let (given, origin) = state.as_ref().map(|state| state.given(is_recorded)).unwrap_or_default();
+        let domains = inventory::domains(&given, entry);
+        let settings = self.settings(&given.settings, entry)?;
+        Ok(Candidate::new((name, source, entry), settings, (domains, given, origin), leaf, state))
+    }
+
+    fn settings(
+        &self,
         recorded: &Layer,
         entry: Option<&'a LineageEntry>,
-    ) -> Result<Arc<Settings>, settings::SettingsError> {
-        let is_same_entry = |other: Option<&LineageEntry>| match (other, entry) {
-            (Some(a), Some(b)) => std::ptr::eq(a, b),
-            (None, None) => true,
-            _ => false,
-        };
-        let mut resolved = self.resolved.iter();
-        if let Some((.., settings)) =
-            resolved.find(|(known, entry, _)| known == recorded && is_same_entry(*entry))
-        {
+    ) -> Result<Arc<Settings>, SettingsError> {
+        let address = |entry: Option<&LineageEntry>| entry.map(ptr::from_ref);
+        let mut resolved = self.resolved.borrow_mut();
+        let known =
+            resolved.iter().find(|(known, other, _)| known == recorded && address(*other) == address(entry));
+        if let Some((.., settings)) = known {
             return Ok(Arc::clone(settings));
         }
         let settings = Arc::new(self.layers.resolve_recorded(recorded, entry)?);
-        self.resolved.push((recorded.clone(), entry, Arc::clone(&settings)));
+        resolved.push((recorded.clone(), entry, Arc::clone(&settings)));
         Ok(settings)
     }
 }
 
-impl Candidate {
+impl<'a> Candidate<'a> {
     /// Examines a lineage that is not reported as missing.
     pub(super) fn new(
-        (name, source): (String, Source),
+        (name, source, entry): (String, Source, Option<&'a LineageEntry>),
         settings: Arc<Settings>,
         (domains, given, origin): (Vec<Domain>, Given, Origin),
         leaf: LeafOnDisk,
@@ -165,22 +145,21 @@ impl Candidate {
             Some(_) if leaf.is_missing => Some(Reason::FilesMissing),
             Some(state) => reason(state, &leaf, &settings, &domains),
         };
-        let recorded = state.as_ref().and_then(|state| state.leaf.as_ref());
-        let only_leaf = recorded.filter(|_| origin == Origin::Retry).map(|leaf| leaf.fingerprint.clone());
         let begun = state.as_ref().map(|state| state.begun_at);
         let edge_seen_at =
             state.as_ref().and_then(|state| state.edge_checked_at.or(state.last_success)).or(begun);
-        let sites = state.map(|state| state.sites);
+        let sites = state.map(|state| state.sites).unwrap_or_default();
+        let leaf = leaf.leaf;
         Self {
             name,
             source,
+            entry,
             settings,
             domains,
             given,
             origin,
-            only_leaf,
-            leaf: leaf.leaf,
-            sites: sites.unwrap_or_default(),
+            leaf,
+            sites,
             edge_seen_at,
             begun,
             reason,
@@ -198,7 +177,7 @@ pub(super) struct LeafOnDisk {
 }
 
 impl LeafOnDisk {
-    fn read(source: &Source, state: Option<&LineageState>) -> Self {
+    pub(super) fn read(source: &Source, state: Option<&LineageState>) -> Self {
         let recorded = state.and_then(|state| state.leaf.as_ref());
         let peek = bundle::peek_leaf(&source.files, recorded.map(|leaf| leaf.fingerprint.as_str()));
         let leaf = match &peek {

@@ -88,7 +88,7 @@ impl Summary {
     }
 
     /// Adds a lineage that was not deployed: it is unchanged, or newly superseded on all its sites.
-    pub(super) fn add_checked(&mut self, check: &Check<'_>, report: Report) {
+    pub(super) fn add_checked(&mut self, check: &Check<'_, '_>, report: Report) {
         let name = &check.lineage.name;
         if check.is_superseded {
             return self.add_as(LineageResult::Superseded, name, None, report);

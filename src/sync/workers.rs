@@ -5,13 +5,13 @@ use std::path::Path;
 
 use futures_util::{StreamExt as _, stream};
 
-use super::scan::{Candidate, Reason};
+use super::scan::{Candidate, Examiner, LeafOnDisk, Reason};
 use super::schedule::Job;
 use crate::bundle::{self, Wait};
 use crate::clock::{self, Deadline};
 use crate::deploy::{AccountSnapshot, ClientCache, Deployment, Journal, run_options};
 use crate::error::{CommandError, ErrorKind};
-use crate::hint::{Command, Place};
+use crate::hint::{Command, Hint, Place};
 use crate::progress::Progress;
 use crate::report::{Report, SourceReport};
 use crate::text;
@@ -26,128 +26,144 @@ pub(super) struct ListedAccount {
     pub(super) snapshot: AccountSnapshot,
 }
 
-/// The result of a job.
-pub(super) enum JobResult {
-    Deployed(Report),
+/// How a job ended.
+pub(super) enum Ended {
+    /// The lineage was deployed, or that failed.
+    Deployed,
     /// The files of the lineage are missing.
-    FilesMissing(Report),
+    FilesMissing,
+    /// The state of the lineage was deleted during this run.
+    Forgotten,
 }
 
 /// What all jobs share.
-pub(super) struct Workers<'a> {
-    pub(super) state_dir: &'a Path,
+pub(super) struct Workers<'w, 'a> {
+    pub(super) examiner: &'w Examiner<'a>,
+    pub(super) state_dir: &'w Path,
     /// Progress of each deployment.
-    pub(super) progress: &'a dyn Progress,
+    pub(super) progress: &'w dyn Progress,
 }
 
-impl Workers<'_> {
+impl<'a> Workers<'_, 'a> {
     /// Deploys lineages. Those that share no resource are deployed concurrently, from the listing of their account; others
     /// one by one, each with a listing of its own: one may change what the next one finds.
     pub(super) async fn run<'j>(
         &self,
-        jobs: impl Iterator<Item = (&'j ListedAccount, &'j Job<'j>)>,
+        jobs: impl Iterator<Item = (&'j ListedAccount, &'j Job<'j, 'a>)>,
         are_independent: bool,
-        mut on_done: impl FnMut(&Job<'_>, JobResult),
-    ) {
+        mut on_done: impl FnMut(&Job<'_, 'a>, Ended, Report),
+    ) where
+        'a: 'j,
+    {
         let max_concurrent = if are_independent { MAX_CONCURRENT } else { 1 };
-        let results =
-            jobs.map(async |(account, job)| (job, self.deploy(account, job, are_independent).await));
+        let results = jobs.map(async |(account, job)| {
+            let mut report = Report::new("deploy");
+            let ended = self.deploy(account, job.lineage, are_independent, &mut report).await;
+            let ended = ended.unwrap_or_else(|error| {
+                report.fail(error);
+                Ended::Deployed
+            });
+            (job, ended, report)
+        });
         let mut results = stream::iter(results).buffer_unordered(max_concurrent);
-        while let Some((job, result)) = results.next().await {
-            on_done(job, result);
+        while let Some((job, ended, report)) = results.next().await {
+            on_done(job, ended, report);
         }
     }
 
     /// `use_snapshot`: plan from the listing of the account rather than from a new one.
-    async fn deploy(&self, account: &ListedAccount, job: &Job<'_>, use_snapshot: bool) -> JobResult {
-        let lineage = job.lineage;
-        let _turn = account.clients.wait_for_turn(Deadline::after(lineage.settings.timeout)).await;
-        let mut report = Report::new("deploy");
-        report.deployed.source = Some(SourceReport::new(&lineage.source));
+    async fn deploy(
+        &self,
+        account: &ListedAccount,
+        scanned: &Candidate<'a>,
+        use_snapshot: bool,
+        report: &mut Report,
+    ) -> Result<Ended, CommandError> {
+        let timeout = scanned.settings.timeout;
+        let _turn = account.clients.wait_for_turn(Deadline::after(timeout)).await;
+        report.deployed.source = Some(SourceReport::new(&scanned.source));
         report.set_place(Place {
             command: Command::Sync,
             is_recorded: true,
-            lineage: Some(lineage.source.flags()),
+            lineage: Some(scanned.source.flags()),
             has_domain_flag: false,
         });
-        let deadline = Deadline::after(lineage.settings.timeout);
-        let mut journal = match open_journal(lineage, self.state_dir, deadline, &mut report).await {
-            Ok(journal) => journal,
-            Err(error) => {
-                report.fail(error);
-                return JobResult::Deployed(report);
-            }
-        };
-        if let Some(error) = missing_files(job, deadline).await {
-            journal.update(|state| state.mark_missing(clock::now()), &mut report);
+        let deadline = Deadline::after(timeout);
+        let opened = scanned.open(self.examiner, self.state_dir, deadline, report).await?;
+        let Some((mut journal, lineage)) = opened else { return Ok(Ended::Forgotten) };
+        if lineage.reason == Some(Reason::FilesMissing)
+            && let Some(error) = missing_files(&lineage, deadline).await
+        {
+            journal.update(|state| state.mark_missing(clock::now()), report);
             report.fail(error);
-            return JobResult::FilesMissing(report);
+            return Ok(Ended::FilesMissing);
         }
         // Without a record of this deployment the next `sync` would not finish it.
         let result = if let Some(error) = journal.take_write_error() {
             Err(error.into())
         } else {
-            let snapshot = use_snapshot.then_some(&account.snapshot);
-            self.roll_out((account, snapshot), lineage, deadline, &mut journal, &mut report).await
+            // What another run changed is not in it.
+            let snapshot = Some(&account.snapshot).filter(|_| use_snapshot && !journal.has_newer_run);
+            let deployment = Deployment {
+                source: &lineage.source,
+                settings: &lineage.settings,
+                domains: &lineage.domains,
+                guards: lineage.given.guards,
+                upload_only: false,
+                force: false,
+                dry_run: false,
+                account: snapshot,
+                deadline,
+                progress: self.progress,
+            };
+            deployment.run(&mut journal, &account.clients, report).await
         };
         let _permit = account.clients.write_permit().await;
-        journal.finish(result, &mut report).await;
+        journal.finish(result, report).await;
         if let Some(error) = journal.take_write_error() {
             report.fail(error);
         }
-        JobResult::Deployed(report)
-    }
-
-    async fn roll_out(
-        &self,
-        (account, snapshot): (&ListedAccount, Option<&AccountSnapshot>),
-        lineage: &Candidate,
-        deadline: Deadline,
-        journal: &mut Journal,
-        report: &mut Report,
-    ) -> Result<(), CommandError> {
-        // The client may have switched the files since the scan.
-        let source = lineage.source.refresh();
-        let deployment = Deployment {
-            source: &source,
-            settings: &lineage.settings,
-            domains: &lineage.domains,
-            guards: lineage.given.guards,
-            only_leaf: lineage.only_leaf.as_deref(),
-            upload_only: false,
-            force: false,
-            dry_run: false,
-            account: snapshot,
-            deadline,
-            progress: self.progress,
-        };
-        deployment.run(journal, &account.clients, report).await
+        Ok(Ended::Deployed)
     }
 }
 
-/// Locks a lineage and reads its state, unless another run has begun since the scan and must not be overwritten.
-pub(super) async fn open_journal(
-    lineage: &Candidate,
-    state_dir: &Path,
-    deadline: Deadline,
-    report: &mut Report,
-) -> Result<Journal, CommandError> {
-    let settings = Some(lineage.settings.as_ref());
-    let options = run_options(settings, &lineage.domains, lineage.given.clone(), lineage.origin);
-    let mut journal = Journal::open(&lineage.source, options, Some(state_dir), deadline, report).await?;
-    journal.compare_with_scan(lineage.begun)?;
-    Ok(journal)
+impl<'a> Candidate<'a> {
+    /// Locks a lineage and examines it again: its client or another run may have changed it since the scan. `None` if its
+    /// state was deleted and the configuration does not name it.
+    pub(super) async fn open(
+        &self,
+        examiner: &Examiner<'a>,
+        state_dir: &Path,
+        deadline: Deadline,
+        report: &mut Report,
+    ) -> Result<Option<(Journal, Self)>, CommandError> {
+        let mut journal = Journal::open(&self.source, Some(state_dir), deadline, report).await?;
+        let state = journal.state().cloned();
+        if state.is_none() && self.begun.is_some() && self.entry.is_none() {
+            return Ok(None);
+        }
+        // The client may have switched the files.
+        let place = (self.name.clone(), self.source.refresh(), self.entry);
+        let leaf = LeafOnDisk::read(&place.1, state.as_ref());
+        let now = examiner.candidate(place, leaf, state)?;
+        if !now.settings.is_same_service(&self.settings) {
+            let message = "another run of edgecert began to deploy the lineage to another account";
+            return Err(CommandError::new(ErrorKind::Temporary, message).hint(Hint::RETRY));
+        }
+        let options = run_options(Some(&now.settings), &now.domains, now.given.clone(), now.origin);
+        journal.set_options(options);
+        // Not `<`: the clock may have been set back in between.
+        journal.has_newer_run = now.begun != self.begun;
+        Ok(Some((journal, now)))
+    }
 }
 
 /// Reads files again that were missing in the scan, because the client may have been replacing them. The error if they
 /// are still missing.
-async fn missing_files(job: &Job<'_>, deadline: Deadline) -> Option<CommandError> {
-    if job.reason != Reason::FilesMissing {
-        return None;
-    }
-    let files = job.lineage.source.refresh().files;
+async fn missing_files(lineage: &Candidate<'_>, deadline: Deadline) -> Option<CommandError> {
+    let files = lineage.source.files.clone();
     let file = bundle::load_settled(files, deadline, Wait::FOR_CLIENT, false).await.err()?;
-    let (lineage, path) = (&job.lineage.name, text::path(&file.path));
+    let (lineage, path) = (&lineage.name, text::path(&file.path));
     let message = format!(
         "the files of the lineage are missing ({path}: {}); the deployed certificate stays in place",
         file.reason

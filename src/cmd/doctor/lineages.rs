@@ -150,7 +150,6 @@ impl HostLineage {
             settings: &self.settings,
             domains: &self.domains,
             guards: self.guards,
-            only_leaf: None,
             upload_only: snapshot.is_none(),
             force: false,
             dry_run: true,

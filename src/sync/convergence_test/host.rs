@@ -67,7 +67,8 @@ impl Host {
         world.now += Duration::HOUR;
         world.push();
         let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
-        let candidates: Vec<Candidate> = self.lineages.iter().map(|lineage| lineage.scan(world)).collect();
+        let candidates: Vec<Candidate<'_>> =
+            self.lineages.iter().map(|lineage| lineage.scan(world)).collect();
         let mut due = Vec::new();
         for (candidate, lineage) in candidates.iter().zip(&mut self.lineages) {
             match decide(candidate, &listing, &deployments, world.now) {
@@ -103,7 +104,7 @@ impl Host {
 
     fn deploy(
         &mut self,
-        job: &Job<'_>,
+        job: &Job<'_, '_>,
         listing: &IndexedListing,
         deployments: &ServiceDeployments,
         world: &mut World,
@@ -139,12 +140,12 @@ impl Host {
 }
 
 impl HostLineage {
-    fn scan(&self, world: &World) -> Candidate {
+    fn scan(&self, world: &World) -> Candidate<'static> {
         let leaf = &world.leaves[self.leaf];
         let recorded = self.state.as_ref().and_then(|state| state.leaf.as_ref());
         let leaf =
             LeafOnDisk { is_missing: false, is_recorded: recorded == Some(leaf), leaf: Some(leaf.clone()) };
-        let place = (self.name.clone(), self.source.clone());
+        let place = (self.name.clone(), self.source.clone(), None);
         let options = (self.domains.clone(), Given::default(), Origin::Standing);
         Candidate::new(place, Arc::clone(&self.settings), options, leaf, self.state.clone())
     }
@@ -169,7 +170,7 @@ impl HostLineage {
     }
 
     /// Returns why the lineage has to be deployed.
-    fn check(&mut self, mut check: Check<'_>, world: &World) -> Option<Reason> {
+    fn check(&mut self, mut check: Check<'_, '_>, world: &World) -> Option<Reason> {
         if check.is_superseded {
             let mut state = self.begin(world);
             let sites = recorded_sites(&check.superseded_sites(), &state.sites);
