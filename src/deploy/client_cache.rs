@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 
-use super::shared_listing::{Participant, SharedListing};
+use super::shared_listing::SharedListing;
 use crate::api::{Client, ClientConfig, Listing};
 use crate::clock::Deadline;
 use crate::error::CommandError;
@@ -75,17 +75,13 @@ impl ClientCache {
     }
 
     /// Waits until the limits admit a request of another lineage. Lineages begin one at a time, after those in
-    /// progress have sent theirs, so that the time limit of none runs out while it waits for others. Keep the result
-    /// until the lineage is done.
-    pub(crate) async fn wait_for_turn(&self, deadline: Deadline) -> Participant<'_> {
-        // Readings wait for those that are about to begin, too.
-        let participant = self.shared_listing.join();
+    /// progress have sent theirs, so that the time limit of none runs out while it waits for others.
+    pub(crate) async fn wait_for_turn(&self, deadline: Deadline) {
         let _turn = self.turn.lock().await;
         yield_now().await;
         if let Some(client) = self.client.get() {
             client.wait(deadline).await;
         }
-        participant
     }
 
     /// Waits until the files of another lineage may be checked.
@@ -99,7 +95,7 @@ impl ClientCache {
     }
 
     /// The listings that deployments share.
-    pub(super) fn shared_listing(&self) -> &SharedListing {
+    pub(crate) fn shared_listing(&self) -> &SharedListing {
         &self.shared_listing
     }
 
@@ -135,31 +131,5 @@ impl ClientCache {
     /// The trust stores that this run has loaded.
     pub(super) fn trust_stores(&self) -> &TrustStores {
         &self.stores
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::pin::pin;
-    use std::time::Duration;
-
-    use futures_util::FutureExt as _;
-
-    use super::*;
-    use crate::runtime::Runtime;
-
-    #[test]
-    fn readings_wait_for_lineages_that_have_not_begun() {
-        let clients = ClientCache::for_many(Arc::default());
-        let run = async {
-            let turn_of_another = clients.turn.lock().await;
-            let mut waiting = pin!(clients.wait_for_turn(Deadline::after(Duration::from_secs(60))));
-            assert!(waiting.as_mut().now_or_never().is_none());
-            assert_eq!(clients.shared_listing.participants(), 1);
-            drop(turn_of_another);
-            drop(waiting.await);
-            assert_eq!(clients.shared_listing.participants(), 0);
-        };
-        Runtime::new().unwrap().block_on(run);
     }
 }

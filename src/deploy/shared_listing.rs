@@ -5,36 +5,30 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, OnceCell};
-use tokio::time::timeout;
+use tokio::sync::OnceCell;
+use tokio::time::sleep;
 
 use crate::api::{Client, Site};
 
 /// Sites are read one by one if the account has more than this many sites for each of them.
 const LISTING_FACTOR: usize = 30;
 
-/// How long a reading waits for others to join it, unless all have. Deployments pause as long between two readings.
-const JOIN_TIMEOUT: Duration = Duration::from_millis(250);
+/// How long a reading waits for other deployments to join it. They pause as long between two readings.
+const JOIN_PAUSE: Duration = Duration::from_millis(250);
 
 /// The readings of the deployments on one account.
 #[derive(Default)]
 pub(crate) struct SharedListing {
-    /// Deployments in progress that may join.
-    deployments: Cell<usize>,
+    /// Whether there are several deployments at a time.
+    pub(crate) has_several: Cell<bool>,
     /// The reading that can still be joined.
     next: RefCell<Option<Rc<Reading>>>,
 }
 
-/// A deployment in progress.
-pub(crate) struct Participant<'a>(&'a SharedListing);
-
 /// A reading of sites by several deployments.
 #[derive(Default)]
 struct Reading {
-    deployments: Cell<usize>,
     sites: Cell<usize>,
-    /// All deployments in progress have joined.
-    is_complete: Notify,
     listed: OnceCell<ListedSites>,
 }
 
@@ -52,12 +46,6 @@ pub(super) enum ListedSites {
 }
 
 impl SharedListing {
-    /// Announces a deployment, for which the readings of others wait a moment.
-    pub(crate) fn join(&self) -> Participant<'_> {
-        self.deployments.set(self.deployments.get() + 1);
-        Participant(self)
-    }
-
     /// Reads this many sites of an account with `account_sites` sites, together with the other deployments that are
     /// about to, and passes what the listing shows to `take`. It is requested after all of them have joined, so it shows
     /// what each of them has changed.
@@ -68,12 +56,12 @@ impl SharedListing {
         take: impl FnOnce(&ListedSites) -> T,
     ) -> T {
         let reading = Rc::clone(self.next.borrow_mut().get_or_insert_default());
-        reading.deployments.set(reading.deployments.get() + 1);
         reading.sites.set(reading.sites.get() + sites);
-        self.check_complete();
         // If the deployment that lists runs out of time, another one takes over.
         let listed = reading.listed.get_or_init(|| async {
-            let _ = timeout(JOIN_TIMEOUT, reading.is_complete.notified()).await;
+            if self.has_several.get() {
+                sleep(JOIN_PAUSE).await;
+            }
             self.next.borrow_mut().take_if(|next| Rc::ptr_eq(next, &reading));
             if reading.sites.get() * LISTING_FACTOR < account_sites {
                 return ListedSites::ReadEach;
@@ -87,29 +75,5 @@ impl SharedListing {
             }
         });
         take(listed.await)
-    }
-
-    /// Starts the next listing, unless another deployment can still join it.
-    fn check_complete(&self) {
-        if let Some(next) = self.next.borrow().as_ref()
-            && next.deployments.get() >= self.deployments.get()
-        {
-            next.is_complete.notify_one();
-        }
-    }
-}
-
-impl Drop for Participant<'_> {
-    fn drop(&mut self) {
-        self.0.deployments.set(self.0.deployments.get().saturating_sub(1));
-        self.0.check_complete();
-    }
-}
-
-#[cfg(test)]
-impl SharedListing {
-    /// The number of deployments that a reading waits for.
-    pub(super) fn participants(&self) -> usize {
-        self.deployments.get()
     }
 }

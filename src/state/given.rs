@@ -49,18 +49,9 @@ pub(crate) struct PendingRun {
     #[serde(flatten)]
     given: Given,
     is_by_hand: bool,
-    /// The options of the deployment that was pending when this run by hand began; `None`: none was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    interrupted: Option<Given>,
-    /// Whether it is for another service than the run before.
+    /// Whether a deployment was pending when this run by hand began, and this one does not include it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    is_elsewhere: bool,
-}
-
-impl PendingRun {
-    fn of_hook(given: Given) -> Self {
-        Self { given, is_by_hand: false, interrupted: None, is_elsewhere: false }
-    }
+    leaves_pending: bool,
 }
 
 impl Given {
@@ -100,22 +91,24 @@ impl LineageState {
     /// Notes the options of a run that begins.
     pub(super) fn begin_with(&mut self, options: &RunOptions) {
         let RunOptions { service, domains, given, origin, .. } = options.clone();
-        let interrupted = self.pending_since.and_then(|_| match &self.pending {
-            None => Some(self.standing.clone().unwrap_or_default()),
-            Some(pending) if pending.is_by_hand => pending.interrupted.clone(),
-            Some(pending) => Some(pending.given.clone()),
-        });
-        let has_nothing_standing = self.standing.is_none() && interrupted.is_none();
+        let was_pending = match &self.pending {
+            Some(pending) if pending.is_by_hand => pending.leaves_pending,
+            _ => self.pending_since.is_some(),
+        };
+        let has_nothing_standing = self.standing.is_none() && !was_pending;
         let is_elsewhere = service.is_some() && self.service.is_some() && service != self.service;
         self.service = service.or(self.service.take());
         match origin {
             Origin::Hook => {
                 self.standing = Some(given.clone().without_guards());
                 self.is_standing_kept = true;
-                self.pending = Some(PendingRun::of_hook(given));
+                self.pending = Some(PendingRun { given, is_by_hand: false, leaves_pending: false });
             }
             Origin::Hand => {
-                self.pending = Some(PendingRun { given, is_by_hand: true, interrupted, is_elsewhere });
+                let (own, all) = (hosts_of(&domains), hosts_of(&self.domains));
+                let is_for_all = own.is_empty() || !all.is_empty() && all.is_subset(&own);
+                let leaves_pending = was_pending && (is_elsewhere || !is_for_all);
+                self.pending = Some(PendingRun { given, is_by_hand: true, leaves_pending });
             }
             Origin::Retry => {}
             Origin::Standing => {
@@ -133,23 +126,16 @@ impl LineageState {
 
     /// Ends the pending run, which has succeeded.
     pub(super) fn end_pending(&mut self, options: &RunOptions) {
-        let Some(PendingRun { given, is_by_hand: true, interrupted, is_elsewhere }) = self.pending.take()
-        else {
-            self.pending_since = None;
-            return;
-        };
-        let (own, all) = (hosts_of(&options.domains), hosts_of(&self.domains));
-        let is_for_all = own.is_empty() || !all.is_empty() && all.is_subset(&own);
-        if let Some(interrupted) = interrupted.filter(|_| is_elsewhere || !is_for_all) {
-            self.pending = Some(PendingRun::of_hook(interrupted));
-            return;
+        match self.pending.take() {
+            Some(PendingRun { leaves_pending: true, .. }) => return,
+            Some(PendingRun { given, is_by_hand: true, .. }) if !self.is_standing_kept => {
+                let domains = if options.is_configured { Vec::new() } else { given.domains.clone() };
+                self.standing = Some(Given { domains, ..given.without_permissions() });
+                self.domains.clone_from(&options.domains);
+            }
+            _ => {}
         }
         self.pending_since = None;
-        if !self.is_standing_kept {
-            let domains = if options.is_configured { Vec::new() } else { given.domains.clone() };
-            self.standing = Some(Given { domains, ..given.without_permissions() });
-            self.domains.clone_from(&options.domains);
-        }
     }
 
     /// Whether the run in progress has options given by hand.
@@ -289,7 +275,7 @@ mod tests {
         let narrowed = after(&[(all, "aa", Some(0)), (sync, "bb", Some(75)), (&a, "bb", Some(0))]);
         assert!(narrowed.domains.is_empty() && narrowed.given(false).0.domains.is_empty());
         let retried = after(&[(hook, "aa", Some(75)), (&a, "aa", Some(0))]).given(true);
-        assert_eq!(retried, (hook.given.clone(), Retry), "with the hook's guards");
+        assert_eq!(retried, (hook.given.clone().without_guards(), Standing), "with the standing options");
         let configured = RunOptions { is_configured: true, ..a };
         assert!(after(&[(&configured, "aa", Some(0))]).given(true).0.domains.is_empty());
     }

@@ -272,7 +272,9 @@ impl<'a> Sync<'a> {
                 }
                 Err((error, lineages)) => summary.add_unreached(&error, lineages),
             }
-            schedules.push((account, Schedule::new(due, listing)));
+            let schedule = Schedule::new(due, listing);
+            account.clients.shared_listing().has_several.set(schedule.independent.len() > 1);
+            schedules.push((account, schedule));
         }
         let independent = schedules
             .iter()

@@ -80,7 +80,7 @@ impl<'a> Workers<'_, 'a> {
         report: &mut Report,
     ) -> Result<Ended, CommandError> {
         let timeout = scanned.settings.timeout;
-        let _turn = account.clients.wait_for_turn(Deadline::after(timeout)).await;
+        account.clients.wait_for_turn(Deadline::after(timeout)).await;
         report.deployed.source = Some(SourceReport::new(&scanned.source));
         report.set_place(Place {
             command: Command::Sync,
