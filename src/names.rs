@@ -2,9 +2,12 @@
 //!
 //! Names are compared as A-labels in lower case without the trailing dot, and sent to the service as given.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A site's domain: a host name, or a wildcard over one label. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -107,6 +110,18 @@ impl FromStr for Domain {
         let (ascii, spelled) = (ascii(text)?, Arc::from(text));
         let ascii = if ascii == text { Arc::clone(&spelled) } else { ascii.into() };
         Ok(Self { spelled, ascii })
+    }
+}
+
+impl Serialize for Domain {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.spelled)
+    }
+}
+
+impl<'de> Deserialize<'de> for Domain {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Cow::<str>::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 

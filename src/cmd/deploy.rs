@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use crate::cli::DeployArgs;
 use crate::clock::{Deadline, Start};
 use crate::context::Context;
-use crate::deploy::{ClientCache, Deployment, Journal, recorded_domains, run_options};
+use crate::deploy::{ClientCache, Deployment, Journal, run_options};
 use crate::error::CommandError;
 use crate::hint::{Command, Place};
 use crate::inventory;
@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
             Journal::read_only(source, state_dir, report)
         } else {
             let given = Given {
-                domains: recorded_domains(&distinct(&args.domains)),
+                domains: distinct(&args.domains),
                 settings: target.flags.clone(),
                 guards: args.guards,
             };

@@ -152,7 +152,7 @@ impl<'h> Case<'h> {
         Decisions {
             has_sites: has_sites.map_err(|error| error.to_string()),
             error: report.error(),
-            unlisted: report.deployed.sites.iter().map(|site| site.domain.clone()).collect(),
+            unlisted: report.deployed.sites.iter().map(|site| site.domain.spelled().to_owned()).collect(),
             not_needed: scope.not_needed(&survey).into_iter().collect(),
             warnings: left_by_renewal(LINEAGE, &scope.names, account, deployments),
             groups: groups.iter().map(|group| (addresses(&group.wanted), addresses(&group.others))).collect(),
@@ -288,7 +288,7 @@ fn state(rng: &mut Rng, lineage: &str, domains: &[Domain]) -> LineageState {
             [Outcome::Served, Outcome::Served, Outcome::Misbound, Outcome::Queued, Outcome::Superseded];
         SiteState {
             id: Some(id),
-            domain: any(rng, domains).spelled().to_owned(),
+            domain: any(rng, domains).clone(),
             cname: None,
             cert_id: Some(rng.u64(1..=8)),
             outcome: outcomes[rng.usize(..outcomes.len())].clone(),

@@ -19,12 +19,7 @@ pub(crate) fn run_options(
     origin: Origin,
 ) -> RunOptions {
     let service = settings.map(|settings| settings.base_url.to_string());
-    RunOptions { service, domains: recorded_domains(domains), given, origin, ..RunOptions::default() }
-}
-
-/// The domains as they were given.
-pub(crate) fn recorded_domains(domains: &[Domain]) -> Vec<String> {
-    domains.iter().map(|domain| domain.spelled().to_owned()).collect()
+    RunOptions { service, domains: domains.to_vec(), given, origin, ..RunOptions::default() }
 }
 
 pub(super) fn recorded_source(source: &Source) -> state::SourceState {
@@ -44,11 +39,11 @@ pub(crate) fn recorded_sites(sites: &[SiteReport], before: &[SiteState]) -> Vec<
     let by_id: HashMap<u64, &SiteState> = before.iter().filter_map(|site| Some((site.id?, site))).collect();
     // The bare upload reports no ids.
     let by_host = LazyCell::new(|| {
-        before.iter().map(|site| (site.host(), site)).collect::<HashMap<String, &SiteState>>()
+        before.iter().map(|site| (site.domain.host(), site)).collect::<HashMap<&str, &SiteState>>()
     });
     let known = |site: &SiteReport| {
         let by_id = site.id.and_then(|id| by_id.get(&id));
-        by_id.or_else(|| by_host.get(&state::host_of(&site.domain))).map(|site| site.edge.clone())
+        by_id.or_else(|| by_host.get(site.domain.host())).map(|site| site.edge.clone())
     };
     let own = sites.iter().filter(|site| site.is_required || site.outcome.is_bound());
     own.map(|site| recorded_site(site, known(site).unwrap_or_default())).collect()

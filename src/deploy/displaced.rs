@@ -12,15 +12,14 @@ use crate::text::list;
 /// One warning for each lineage that is displaced from some of these sites.
 pub(super) fn displaced<'a>(
     lineage: &str,
-    sites: impl Iterator<Item = &'a str>,
+    sites: impl Iterator<Item = &'a Domain>,
     deployments: &ServiceDeployments,
     now: OffsetDateTime,
 ) -> Vec<String> {
     let mut lost: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for site in sites {
-        let Ok(domain) = site.parse::<Domain>() else { continue };
-        for other in deployments.maintained_by_others(&domain, lineage, now) {
-            lost.entry(other).or_default().push(site.to_owned());
+        for other in deployments.maintained_by_others(site, lineage, now) {
+            lost.entry(other).or_default().push(site.to_string());
         }
     }
     let warning = |(other, sites): (&str, Vec<String>)| {

@@ -25,7 +25,7 @@ mod verdict;
 
 pub(crate) use self::anchors::LoadedAnchors;
 pub(crate) use self::client_cache::ClientCache;
-pub(crate) use self::conversion::{recorded_domains, run_options};
+pub(crate) use self::conversion::run_options;
 pub(crate) use self::journal::Journal;
 pub(crate) use self::left_behind::left_behind;
 pub(crate) use self::request::AccountSnapshot;

@@ -134,12 +134,12 @@ async fn run_planned(
         // `sync` counts superseded lineages instead.
         if report.deployed.changed && request.deployment.account.is_none() {
             let bound = report.deployed.sites.iter().filter(|site| site.outcome.is_bound());
-            let bound = bound.map(|site| site.domain.as_str());
+            let bound = bound.map(|site| &site.domain);
             report.warnings.extend(displaced(lineage, bound, deployments, scope.now));
         }
     }
     report_untouched(&plan, &log, request.deployment.settings, report);
-    report.deployed.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
+    report.deployed.sites.sort_by(|a, b| a.domain.spelled().cmp(b.domain.spelled()));
     Ok(())
 }
 

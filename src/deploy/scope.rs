@@ -127,7 +127,7 @@ impl<'l> Scope<'_, 'l> {
                 report.fail(site_error::no_such_site(domain));
             }
             let outcome = if may_skip { Outcome::Skipped } else { Outcome::Refused };
-            report.deployed.sites.push(SiteReport::new(domain.spelled(), outcome, Some(NO_SITE.into())));
+            report.deployed.sites.push(SiteReport::new(domain, outcome, Some(NO_SITE.into())));
         }
         let any = self.requests_any();
         if any || !self.domains.is_empty() {
@@ -140,8 +140,8 @@ impl<'l> Scope<'_, 'l> {
             let error = CommandError::new(ErrorKind::Service, message);
             return Err(error.hint(Hint::NoSite).unsent("nothing was sent"));
         }
-        let skipped =
-            self.leaf.names.iter().map(|name| SiteReport::new(name, Outcome::Skipped, Some(NO_SITE.into())));
+        let names = self.leaf.names.iter().filter_map(|name| name.parse::<Domain>().ok());
+        let skipped = names.map(|name| SiteReport::new(&name, Outcome::Skipped, Some(NO_SITE.into())));
         report.deployed.sites.extend(skipped);
         Ok(false)
     }

@@ -94,7 +94,7 @@ pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut Repor
             report_upload(request, domain, answer, report)
         } else {
             let reason = rejected.get().map(String::as_str).unwrap_or_default();
-            SiteReport::new(domain.spelled(), Outcome::Refused, Some(format!("not tried: {reason}")))
+            SiteReport::new(domain, Outcome::Refused, Some(format!("not tried: {reason}")))
         };
         report.deployed.sites.push(site);
     }
@@ -113,22 +113,22 @@ fn report_upload(
         Ok(StoredRecord { contradiction: Some(detail), .. }) => {
             report.deployed.records.is_any_possible = true;
             report.fail(site_error::unconfirmed(domain, &detail));
-            SiteReport::new(domain.spelled(), Outcome::Queued, Some(detail))
+            SiteReport::new(domain, Outcome::Queued, Some(detail))
         }
         Ok(StoredRecord { id, .. }) => {
             report.deployed.records.stored.push(id);
             if is_unused {
                 let detail = format!("certificate {id} was created, and the site is not bound to it");
                 report.fail(site_error::unused(domain, id));
-                SiteReport::new(domain.spelled(), Outcome::Misbound, Some(detail))
+                SiteReport::new(domain, Outcome::Misbound, Some(detail))
             } else {
-                SiteReport { cert_id: Some(id), ..SiteReport::new(domain.spelled(), Outcome::Uploaded, None) }
+                SiteReport { cert_id: Some(id), ..SiteReport::new(domain, Outcome::Uploaded, None) }
             }
         }
         Err(failed) => {
             report.deployed.records.is_any_possible |= failed.may_be_done;
             report.fail(site_error::upload(domain, &failed));
-            SiteReport::new(domain.spelled(), failed_outcome(&failed), Some(failed.to_string()))
+            SiteReport::new(domain, failed_outcome(&failed), Some(failed.to_string()))
         }
     };
     // The error says it.

@@ -274,7 +274,7 @@ impl Verdict {
             is_explained: self.is_explained,
             cname: latest.cname.as_deref().map(str::to_owned),
             findings,
-            ..SiteReport::new(target.site.domain.spelled(), self.outcome, self.detail)
+            ..SiteReport::new(&target.site.domain, self.outcome, self.detail)
         });
     }
 }

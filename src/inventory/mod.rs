@@ -38,9 +38,8 @@ impl<'a> Member<'a> {
 
 /// The sites to deploy to: those that an earlier run was given, else those of the entry; empty: every covered one.
 pub(crate) fn domains(given: &Given, entry: Option<&LineageEntry>) -> Vec<Domain> {
-    let recorded: Vec<Domain> = given.domains.iter().filter_map(|name| name.parse().ok()).collect();
     let configured = entry.map(|entry| entry.domains.as_slice()).unwrap_or_default();
-    distinct(if recorded.is_empty() { configured } else { &recorded })
+    distinct(if given.domains.is_empty() { configured } else { &given.domains })
 }
 
 /// The lineages of this host. They are visited one by one, because there may be many thousands.

@@ -144,7 +144,7 @@ mod tests {
             deployment.deployed.lineage = Some((*lineage).to_owned());
             deployment.deployed.changed = *changed;
             let outcome = if *exit_code == 0 { Outcome::Served } else { Outcome::Queued };
-            deployment.deployed.sites.push(SiteReport::new("a.example", outcome, None));
+            deployment.deployed.sites.push(SiteReport::new(&"a.example".parse().unwrap(), outcome, None));
             report.add_lineage(deployment);
         }
         entries(&report).into_iter().map(|entry| entry.message).collect()

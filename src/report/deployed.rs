@@ -9,6 +9,7 @@ use super::{EdgeReport, ServingReport};
 use crate::bundle::Chain;
 use crate::cert::Certificate;
 use crate::check::{Finding, Status};
+use crate::names::Domain;
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::Step;
 use crate::sightings::EdgeFindings;
@@ -142,7 +143,7 @@ pub(crate) struct UploadReport {
 pub(crate) struct SiteReport {
     /// `null` if the sites were not listed.
     pub(crate) id: Option<u64>,
-    pub(crate) domain: String,
+    pub(crate) domain: Domain,
     pub(crate) cert_id_before: Option<u64>,
     pub(crate) cert_id: Option<u64>,
     pub(crate) outcome: Outcome,
@@ -168,10 +169,10 @@ pub(crate) struct SiteReport {
 
 impl SiteReport {
     /// The outcome for a site that must get the certificate. No site was listed, and no handshake was tried.
-    pub(crate) fn new(domain: &str, outcome: Outcome, detail: Option<String>) -> Self {
+    pub(crate) fn new(domain: &Domain, outcome: Outcome, detail: Option<String>) -> Self {
         Self {
             id: None,
-            domain: domain.to_owned(),
+            domain: domain.clone(),
             cert_id_before: None,
             cert_id: None,
             outcome,
@@ -222,7 +223,7 @@ mod tests {
         let of_first = |number: usize| {
             let site = |(outcome, is_required): &(Outcome, bool)| SiteReport {
                 is_required: *is_required,
-                ..SiteReport::new("a.example", outcome.clone(), None)
+                ..SiteReport::new(&"a.example".parse().unwrap(), outcome.clone(), None)
             };
             Deployed { sites: sites[..number].iter().map(site).collect(), ..Deployed::default() }
                 .outcome()

@@ -11,7 +11,7 @@ use crate::check::{Check, Finding, Status};
 use crate::clock;
 use crate::error::{MAX_NAMED, first_names};
 use crate::outcome::Outcome;
-use crate::text::{count, list, people, sanitize};
+use crate::text::{count, list, people};
 
 /// Sites that share an outcome are listed up to this number, and otherwise counted. Of sites that failed, fewer are
 /// listed, and the first are named.
@@ -145,7 +145,7 @@ fn sites(sites: &[SiteReport]) -> Vec<Line> {
         if is_counted(*sign, sites) {
             let mut line = line(&count(sites.len(), "site"), score(sites));
             if *sign >= Sign::Warning {
-                let names: Vec<&str> = sites.iter().map(|site| site.domain.as_str()).collect();
+                let names: Vec<&str> = sites.iter().map(|site| site.domain.spelled()).collect();
                 line.notes.push(first_names(&names));
             }
             lines.push(line);
@@ -158,7 +158,7 @@ fn sites(sites: &[SiteReport]) -> Vec<Line> {
 
 /// The domain, with the service if the run deployed to several accounts.
 fn name(site: &SiteReport) -> String {
-    let domain = sanitize(&site.domain);
+    let domain = site.domain.to_string();
     site.service.as_ref().map_or(domain.clone(), |service| format!("{domain} at {service}"))
 }
 

@@ -68,7 +68,7 @@ fn at(service: Option<&str>) -> String {
 fn unchanged(report: &Deployed) -> BTreeMap<(Option<&str>, Option<u64>), Vec<String>> {
     let mut unchanged: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for site in report.sites.iter().filter(|site| matches!(site.outcome, Outcome::Served | Outcome::Synced)) {
-        unchanged.entry((site.service.as_deref(), site.cert_id)).or_default().push(sanitize(&site.domain));
+        unchanged.entry((site.service.as_deref(), site.cert_id)).or_default().push(site.domain.to_string());
     }
     unchanged
 }

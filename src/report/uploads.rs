@@ -60,7 +60,7 @@ fn bound_sites(upload: &UploadReport, report: &Deployed) -> Vec<String> {
     };
     let is_bound = |site: &SiteReport| (site.cert_id, &site.service) == (upload.id, &upload.service);
     let read = report.sites.iter().filter(|site| site.id.is_some() && is_bound(site));
-    let read: Vec<String> = read.map(|site| sanitize(&site.domain)).collect();
+    let read: Vec<String> = read.map(|site| site.domain.to_string()).collect();
     if read.len() < listed.len() { listed } else { read }
 }
 

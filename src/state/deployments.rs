@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use time::OffsetDateTime;
 
-use super::lineage_state::hosts_of;
 use super::{LineageState, SiteState};
 use crate::leaf::Leaf;
 use crate::names::Domain;
@@ -64,18 +63,16 @@ impl Deployments {
         self.add_records(lineage, state, &mut leaves);
         let Some(service) = state.sites_service() else { return };
         let service = self.service(service);
-        let own = hosts_of(&state.domains);
         for site in &state.sites {
-            if let (Some(leaf), Ok(domain)) = (state.leaf_deployed_to(site), site.domain.parse::<Domain>()) {
-                let is_for_site = own.is_empty() || own.contains(domain.host());
-                let is_maintained = is_for_site && state.missing_since.is_none();
+            if let Some(leaf) = state.leaf_deployed_to(site) {
+                let is_maintained = state.is_for(site) && state.missing_since.is_none();
                 let deployment = SiteDeployment {
                     lineage: lineage.to_owned(),
                     leaf: share(&mut leaves, leaf),
                     record: site.cert_id,
                     is_maintained,
                 };
-                service.sites.entry(domain.host().to_owned()).or_default().push(deployment);
+                service.sites.entry(site.domain.host().to_owned()).or_default().push(deployment);
             }
         }
     }

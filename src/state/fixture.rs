@@ -64,7 +64,7 @@ pub(super) fn finish(
 pub(super) fn served() -> Vec<SiteState> {
     vec![SiteState {
         id: Some(1),
-        domain: "a.example".into(),
+        domain: "a.example".parse().unwrap(),
         cname: None,
         cert_id: Some(5),
         outcome: Outcome::Served,

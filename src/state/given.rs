@@ -4,14 +4,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::LineageState;
-use super::lineage_state::hosts_of;
+use crate::names::Domain;
 use crate::settings::{Connection, Guards, Layer};
 
 /// What a run was given by flags and variables. The API key is not part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Given {
     /// The sites to deploy to; empty: those of the configuration, else every covered one.
-    pub(crate) domains: Vec<String>,
+    pub(crate) domains: Vec<Domain>,
     pub(crate) settings: Layer,
     #[serde(flatten)]
     pub(crate) guards: Guards,
@@ -23,7 +23,7 @@ pub(crate) struct RunOptions {
     /// Base URL of the service; `None`: the settings could not be resolved.
     pub(crate) service: Option<String>,
     /// The sites to deploy to, including those of the configuration; empty: every covered one.
-    pub(crate) domains: Vec<String>,
+    pub(crate) domains: Vec<Domain>,
     pub(crate) given: Given,
     pub(crate) origin: Origin,
     /// Whether an entry of the configuration says which sites the lineage is for.
@@ -105,8 +105,9 @@ impl LineageState {
                 self.pending = Some(PendingRun { given, is_by_hand: false, leaves_pending: false });
             }
             Origin::Hand => {
-                let (own, all) = (hosts_of(&domains), hosts_of(&self.domains));
-                let is_for_all = own.is_empty() || !all.is_empty() && all.is_subset(&own);
+                let is_included = |domain: &Domain| domains.contains(domain);
+                let is_for_all =
+                    domains.is_empty() || !self.domains.is_empty() && self.domains.iter().all(is_included);
                 let leaves_pending = was_pending && (is_elsewhere || !is_for_all);
                 self.pending = Some(PendingRun { given, is_by_hand: true, leaves_pending });
             }
@@ -160,7 +161,7 @@ mod tests {
     use Origin::{Hand, Hook, Retry, Standing};
 
     fn options(domain: &str, settings: Layer, origin: Origin) -> RunOptions {
-        let domains: Vec<String> = (!domain.is_empty()).then(|| domain.to_owned()).into_iter().collect();
+        let domains: Vec<Domain> = domain.parse().into_iter().collect();
         let guards = Guards { allow_older: true, ..Guards::default() };
         let guards = if origin == Standing { Guards::default() } else { guards };
         RunOptions {
@@ -236,7 +237,7 @@ mod tests {
         let standing = after(&[(hand, "aa", Some(0))]).given(true).0;
         let kept = Layer { rebind: None, allow_untrusted: None, skip_unmatched: None, ..permissions() };
         assert_eq!((&standing.settings, standing.guards), (&kept, Guards::default()));
-        assert_eq!(standing.domains, ["a.example"]);
+        assert_eq!(standing.domains, ["a.example".parse().unwrap()]);
         let failed = after(&[(hand, "aa", Some(69))]);
         let service = Layer { connection: connection(), ..Layer::default() };
         let later = failed.given(false).0;

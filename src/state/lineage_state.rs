@@ -27,7 +27,7 @@ pub(crate) struct LineageState {
     /// Base URL of the service of the last run; `None`: no run has been able to read its settings.
     pub(crate) service: Option<String>,
     /// The sites that the lineage is for, including those of the configuration; empty: every covered one.
-    pub(crate) domains: Vec<String>,
+    pub(crate) domains: Vec<Domain>,
     /// The options for later leaves and for drift: those of the last hook, else of the last run by hand that succeeded;
     /// `None`: there was neither.
     pub(super) standing: Option<Given>,
@@ -104,7 +104,7 @@ pub(crate) struct RunResult {
 pub(crate) struct SiteState {
     /// `None`: the run did not list sites.
     pub(crate) id: Option<u64>,
-    pub(crate) domain: String,
+    pub(crate) domain: Domain,
     /// Host name of its edge.
     pub(crate) cname: Option<String>,
     pub(crate) cert_id: Option<u64>,
@@ -216,10 +216,10 @@ impl LineageState {
             site.leaf.clone_from(&leaf);
         }
         if self.is_pending_by_hand() && self.sites_service() == self.service.as_deref() {
-            let reported: HashSet<String> = sites.iter().map(SiteState::host).collect();
-            self.sites.retain(|site| !reported.contains(&site.host()));
+            let reported: HashSet<&str> = sites.iter().map(|site| site.domain.host()).collect();
+            self.sites.retain(|site| !reported.contains(site.domain.host()));
             sites.append(&mut self.sites);
-            sites.sort_by(|a, b| a.domain.cmp(&b.domain));
+            sites.sort_by(|a, b| a.domain.spelled().cmp(b.domain.spelled()));
         }
         self.sites = sites;
     }
@@ -264,10 +264,14 @@ impl LineageState {
     /// Whether a site that the lineage is for was left without the current leaf, because a run by hand deployed to others
     /// only.
     pub(crate) fn has_earlier_leaf(&self) -> bool {
-        let hosts = hosts_of(&self.domains);
-        let is_own = |site: &SiteState| hosts.is_empty() || hosts.contains(&site.host());
-        let mut own = self.sites.iter().filter(|site| is_own(site) && site.outcome != Outcome::Superseded);
+        let mut own =
+            self.sites.iter().filter(|site| self.is_for(site) && site.outcome != Outcome::Superseded);
         own.any(|site| !self.is_of_current_leaf(site) || site.outcome.is_failed())
+    }
+
+    /// Whether the lineage is for a site.
+    pub(super) fn is_for(&self, site: &SiteState) -> bool {
+        self.domains.is_empty() || self.domains.contains(&site.domain)
     }
 
     /// Whether the run that reported a site was to deploy the current leaf.
@@ -307,23 +311,6 @@ impl LineageState {
         let sites = self.sites.iter().filter(has_leaf).filter(|site| is_known && is_such(&site.outcome));
         sites.filter_map(|site| Some((site.id?, site.cert_id?))).collect()
     }
-}
-
-impl SiteState {
-    /// The host of its domain, however that is spelled.
-    pub(crate) fn host(&self) -> String {
-        host_of(&self.domain)
-    }
-}
-
-/// The host of a recorded domain, however that is spelled.
-pub(crate) fn host_of(domain: &str) -> String {
-    domain.parse::<Domain>().map_or_else(|_| domain.to_owned(), |domain| domain.host().to_owned())
-}
-
-/// The hosts of recorded domains.
-pub(super) fn hosts_of(domains: &[String]) -> HashSet<String> {
-    domains.iter().map(|domain| host_of(domain)).collect()
 }
 
 #[cfg(test)]
@@ -372,7 +359,7 @@ mod tests {
             sites[0].outcome = outcome.clone();
             for (domain, is_own) in [("A.Example.", true), ("b.example", false)] {
                 let mut state = begin(None, leaf("aa", ISSUED), DAY_1);
-                state.domains = vec![domain.to_owned()];
+                state.domains = vec![domain.parse().unwrap()];
                 finish(&mut state, 0, sites.clone(), &ChangedRecords::default(), DAY_1);
                 assert_eq!(state.has_earlier_leaf(), expected && is_own, "{outcome} {domain}");
             }

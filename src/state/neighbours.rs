@@ -91,7 +91,7 @@ impl Store {
                 Ok(None) | Err(_) => continue,
             };
             for (service, host) in state.deployed_hosts() {
-                claim(&claims_of(root, service, &host), &name)?;
+                claim(&claims_of(root, service, host), &name)?;
             }
         }
         Ok(())
@@ -100,9 +100,9 @@ impl Store {
 
 impl LineageState {
     /// The hosts of the sites that the lineage is deployed to, each with the base URL of its service.
-    pub(crate) fn deployed_hosts(&self) -> impl Iterator<Item = (&str, String)> {
+    pub(crate) fn deployed_hosts(&self) -> impl Iterator<Item = (&str, &str)> {
         let service = self.sites_service();
-        self.sites.iter().filter_map(move |site| Some((service?, site.host())))
+        self.sites.iter().filter_map(move |site| Some((service?, site.domain.host())))
     }
 }
 

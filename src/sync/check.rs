@@ -16,7 +16,6 @@ use crate::bundle;
 use crate::clock::Deadline;
 use crate::deploy::ClientCache;
 use crate::error::CommandError;
-use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::report::{Report, SiteReport, SourceReport};
 use crate::settings::Verify;
@@ -187,9 +186,7 @@ impl<'c, 'a> Check<'c, 'a> {
             known.edge = EdgeMemory::default();
             return;
         }
-        let has_domain =
-            |site: &Site| known.domain.parse::<Domain>().is_ok_and(|domain| domain == site.domain);
-        let is_known = |site: &Site| known.id.map_or_else(|| has_domain(site), |id| site.id == id);
+        let is_known = |site: &Site| known.id.map_or(known.domain == site.domain, |id| site.id == id);
         let site = self.sites.iter().find(|site| is_known(site));
         let Some(view) = site.and_then(|site| self.views.get(&site.id)) else { return };
         if let Some(leaf) = &self.lineage.leaf {
@@ -210,7 +207,7 @@ impl<'c, 'a> Check<'c, 'a> {
             cert_id: site.cert_id,
             findings: EdgeFindings::left_to_others(),
             cname: site.cname.as_deref().map(str::to_owned),
-            ..SiteReport::new(site.domain.spelled(), Outcome::Superseded, Some(reason.clone()))
+            ..SiteReport::new(&site.domain, Outcome::Superseded, Some(reason.clone()))
         };
         self.superseded.iter().map(report).collect()
     }

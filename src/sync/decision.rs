@@ -102,11 +102,11 @@ fn drift(
 ) -> Option<Reason> {
     // By hand, `--skip-unmatched` is for one run; afterwards, nothing has drifted.
     let skipped = lineage.sites.iter().filter(|site| site.outcome == Outcome::Skipped);
-    let skipped: Vec<Domain> = skipped.filter_map(|site| site.domain.parse().ok()).collect();
+    let skipped: Vec<&Domain> = skipped.map(|site| &site.domain).collect();
     let is_missing = if lineage.domains.is_empty() {
         !has_any && (skipped.is_empty() || skipped.len() < lineage.sites.len())
     } else {
-        lineage.domains.iter().any(|domain| account.site(domain).is_none() && !skipped.contains(domain))
+        lineage.domains.iter().any(|domain| account.site(domain).is_none() && !skipped.contains(&domain))
     };
     if is_missing && !lineage.settings.skip_unmatched {
         return Some(Reason::Drifted("a site is missing".into()));
@@ -152,7 +152,7 @@ fn reached_sites<'a>(lineage: &Candidate<'_>, account: &'a IndexedListing) -> im
     let reached =
         lineage.sites.iter().filter(|known| !lineage.domains.is_empty() && known.outcome.is_bound());
     reached.filter_map(|known| {
-        let site = account.site(&known.domain.parse().ok()?)?;
+        let site = account.site(&known.domain)?;
         let is_asked_for = lineage.domains.contains(&site.domain);
         let has_leaf = known.leaf.as_ref() == lineage.leaf.as_ref().map(|leaf| &leaf.fingerprint);
         (!is_asked_for && has_leaf && site.cert_id == known.cert_id).then_some(site)
@@ -196,7 +196,7 @@ pub(super) fn is_due(hash: u64, seen: OffsetDateTime, now: OffsetDateTime, perio
 struct RecordedSites<'s> {
     by_id: HashMap<u64, &'s state::SiteState>,
     /// An upload without a listing reports no ids.
-    by_host: HashMap<String, &'s state::SiteState>,
+    by_host: HashMap<&'s str, &'s state::SiteState>,
 }
 
 impl<'s> RecordedSites<'s> {
@@ -204,7 +204,7 @@ impl<'s> RecordedSites<'s> {
         // A domain that was skipped was not a site at that time.
         let sites = || sites.iter().filter(|site| site.outcome != Outcome::Skipped);
         let by_id = sites().filter_map(|site| Some((site.id?, site))).collect();
-        Self { by_id, by_host: sites().map(|site| (site.host(), site)).collect() }
+        Self { by_id, by_host: sites().map(|site| (site.domain.host(), site)).collect() }
     }
 
     fn find(&self, site: &Site) -> Option<&'s state::SiteState> {

@@ -211,7 +211,7 @@ impl<'a> Sync<'a> {
             self.deployments.add(&member.name, state);
             for (service, host) in state.deployed_hosts() {
                 self.deployed_sites += 1;
-                if is_own && let Err(error) = store.claim(service, &host, &member.name) {
+                if is_own && let Err(error) = store.claim(service, host, &member.name) {
                     log::debug!("{error}");
                 }
             }

@@ -203,8 +203,8 @@ fn reason(
     domains: &[Domain],
 ) -> Option<Reason> {
     let service = settings.base_url.to_string();
-    let has_same_options = state.service.as_ref().is_none_or(|known| *known == service)
-        && state.domains.iter().map(String::as_str).eq(domains.iter().map(Domain::spelled));
+    let has_same_options =
+        state.service.as_ref().is_none_or(|known| *known == service) && state.domains == domains;
     if let Some(since) = state.pending_since {
         Some(Reason::Pending(since))
     } else if !leaf.is_recorded || state.has_earlier_leaf() {

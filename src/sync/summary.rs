@@ -273,8 +273,7 @@ impl LineageReport {
         let mut sites: Vec<_> = sites.collect();
         sites.sort_by_key(|site| site.outcome.is_deployed());
         let shown = sites.iter().take(MAX_SHOWN);
-        let shown: Vec<String> =
-            shown.map(|site| format!("{} {}", sanitize(&site.domain), site.outcome)).collect();
+        let shown: Vec<String> = shown.map(|site| format!("{} {}", site.domain, site.outcome)).collect();
         let more = sites.len().saturating_sub(MAX_SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         if shown.is_empty() { String::new() } else { format!(": {}{more}", shown.join(", ")) }

@@ -146,7 +146,7 @@ fn sites(state: &LineageState, disk: &DiskStatus) -> Vec<SiteStatus> {
         let (recorded, served) = leaves_of(site, state);
         SiteStatus {
             id: site.id,
-            domain: text::sanitize(&site.domain),
+            domain: site.domain.to_string(),
             cname: site.cname.clone(),
             cert_id: site.cert_id,
             outcome: sanitized(&site.outcome),
@@ -235,7 +235,7 @@ mod tests {
     fn state(outcomes: &[Outcome], end: Option<(u8, bool)>) -> LineageState {
         let site = |outcome: &Outcome| SiteState {
             id: None,
-            domain: "a.example".into(),
+            domain: "a.example".parse().unwrap(),
             cname: None,
             cert_id: Some(5),
             outcome: outcome.clone(),
