@@ -18,9 +18,8 @@ use crate::plan::{Account, Action, Allow, IndexedListing, NotNeeded, Plan};
 use crate::report::Report;
 use crate::settings::Verify;
 use crate::sightings::EdgeMemory;
-use crate::state::{
-    Deployments, LineageState, Origin, RunOptions, ServiceDeployments, SiteState, SourceState,
-};
+use crate::source::Source;
+use crate::state::{Deployments, LineageState, Origin, RunOptions, ServiceDeployments, SiteState};
 use crate::verify::fixture::Shown;
 use crate::verify::{EdgeView, OtherLeaf};
 
@@ -269,14 +268,7 @@ fn leaf(rng: &mut Rng, prefix: &str) -> Leaf {
 
 /// The state of a lineage after one run.
 fn state(rng: &mut Rng, lineage: &str, domains: &[Domain]) -> LineageState {
-    let source = SourceState {
-        client: "files".into(),
-        cert: "/c".into(),
-        issuers: None,
-        key: None,
-        directory: None,
-        target: None,
-    };
+    let source = Source::of_file("/c");
     let service = Some(SERVICE.to_owned());
     let options = RunOptions { service, origin: Origin::Hook, ..RunOptions::default() };
     let leaf = leaf(rng, lineage);

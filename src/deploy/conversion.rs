@@ -8,8 +8,7 @@ use crate::outcome::Outcome;
 use crate::report::SiteReport;
 use crate::settings::Settings;
 use crate::sightings::EdgeMemory;
-use crate::source::Source;
-use crate::state::{self, Given, Origin, RunOptions, SiteState};
+use crate::state::{Given, Origin, RunOptions, SiteState};
 
 /// How a run deploys a lineage, for its state. The service is unknown if the settings could not be resolved.
 pub(crate) fn run_options(
@@ -20,18 +19,6 @@ pub(crate) fn run_options(
 ) -> RunOptions {
     let service = settings.map(|settings| settings.base_url.to_string());
     RunOptions { service, domains: domains.to_vec(), given, origin, ..RunOptions::default() }
-}
-
-pub(super) fn recorded_source(source: &Source) -> state::SourceState {
-    let absolute = |path: &std::path::PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-    state::SourceState {
-        client: source.client.to_string(),
-        cert: absolute(&source.files.cert),
-        issuers: source.files.issuers.as_ref().map(absolute),
-        key: source.files.key.as_ref().map(absolute),
-        directory: source.directory.as_ref().map(absolute),
-        target: source.target.clone(),
-    }
 }
 
 /// The sites that a run was for or bound, with what earlier runs, which reported `before`, saw of their edges.

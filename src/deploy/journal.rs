@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::conversion::{by_another_run, recorded_sites, recorded_source};
-use crate::bundle::{self, Files, LeafPeek};
+use super::conversion::{by_another_run, recorded_sites};
+use crate::bundle::{self, LeafPeek};
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
 use crate::error::{CommandError, ErrorKind};
@@ -38,7 +38,8 @@ pub(super) struct Memory {
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about one run")]
 pub(crate) struct Journal {
     name: String,
-    source: state::SourceState,
+    /// As it is recorded.
+    source: Source,
     options: RunOptions,
     /// The leaf on disk, once it is known.
     leaf: Option<Leaf>,
@@ -102,7 +103,7 @@ impl Journal {
     fn new(source: &Source) -> Self {
         Self {
             name: state::lineage_name(source),
-            source: recorded_source(source),
+            source: source.to_absolute(),
             options: RunOptions::default(),
             leaf: None,
             store: None,
@@ -334,8 +335,7 @@ impl Journal {
     /// or if the options are from the state.
     fn peek_leaf(&self) -> Option<Leaf> {
         self.store.as_ref().filter(|_| matches!(self.options.origin, Origin::Hook | Origin::Hand))?;
-        let state::SourceState { cert, issuers, key, .. } = self.source.clone();
-        match bundle::peek_leaf(&Files { cert, issuers, key }, None) {
+        match bundle::peek_leaf(&self.source.files, None) {
             Ok(LeafPeek::Other(leaf)) => Some(leaf.to_leaf()),
             _ => None,
         }
@@ -361,7 +361,7 @@ impl Journal {
     pub(crate) fn can_be_retried(&self) -> bool {
         let is_recorded =
             self.store.is_some() && !self.is_read_only && !self.is_withdrawn && self.write_error.is_none();
-        is_recorded && !self.source.key.as_deref().is_some_and(is_pipe)
+        is_recorded && !self.source.files.key.as_deref().is_some_and(is_pipe)
     }
 
     /// Takes the reason why the state could not be written, for a run that must not go on without it.

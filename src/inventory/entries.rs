@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::pattern;
-use crate::bundle::Files;
 use crate::env::Env;
 use crate::settings::{Configuration, LineageEntry, Location};
-use crate::source::{self, AcmeClient, Named, Source, SourceError};
-use crate::state::{self, SourceState};
+use crate::source::{self, Named, Source, SourceError};
+use crate::state;
 use crate::text;
 
 /// The entries of the configuration, without those that were visited.
@@ -66,14 +65,11 @@ impl<'a> Entries<'a> {
     }
 
     /// Takes the entry of a lineage that was deployed before, and finds its source.
-    pub(super) fn take(&mut self, name: &str, recorded: &SourceState) -> (Option<&'a LineageEntry>, Source) {
+    pub(super) fn take(&mut self, name: &str, recorded: &Source) -> (Option<&'a LineageEntry>, Source) {
         if let Some((entry, source)) = self.found.remove(name) {
             return (Some(entry), source);
         }
-        let SourceState { client, cert, issuers, key, directory, target } = recorded.clone();
-        let source =
-            source::recorded(AcmeClient::from_name(&client), Files { cert, issuers, key }, directory);
-        let source = source.for_target(target);
+        let source = recorded.refresh();
         if !self.by_real_path.is_empty()
             && let Some((name, entry)) = self.by_real_path.get(&(source.real_path(), source.target.clone()))
         {
@@ -192,8 +188,8 @@ fn is_location_of(entry: &LineageEntry, source: &Source) -> bool {
 }
 
 /// Whether an entry without a lineage names the recorded directory or certificate.
-fn is_at(Unusable { entry, path, .. }: &Unusable<'_>, recorded: &SourceState) -> bool {
-    let known = [recorded.directory.as_ref(), Some(&recorded.cert)];
+fn is_at(Unusable { entry, path, .. }: &Unusable<'_>, recorded: &Source) -> bool {
+    let known = [recorded.directory.as_ref(), Some(&recorded.files.cert)];
     let is_there = |known: &PathBuf| std::path::absolute(path).is_ok_and(|path| path == *known);
     entry.target == recorded.target && known.into_iter().flatten().any(is_there)
 }

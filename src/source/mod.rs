@@ -11,12 +11,12 @@ mod layout;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::de::{IntoDeserializer, value};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::hook::is_certbot_post_hook;
 use crate::bundle::Files;
 use crate::env::Env;
+use crate::file::recorded_path;
 use crate::text::display_as_serialized;
 use crate::text::shell_word;
 
@@ -42,7 +42,8 @@ pub(crate) enum AcmeClient {
     Tailscale,
     Uacme,
     Kubernetes,
-    /// No client is known: the files were named individually.
+    /// No client is known: the files were named individually, or a later release recorded the client.
+    #[serde(other)]
     Files,
 }
 
@@ -56,24 +57,22 @@ impl AcmeClient {
             Self::Files | Self::Lego | Self::Acmed | Self::SimpleAcme | Self::Step | Self::Tailscale
         )
     }
-
-    /// Parses the client's name in a state file. A client unknown to this release is `Files`, because its paths are
-    /// recorded.
-    pub(crate) fn from_name(name: &str) -> Self {
-        Self::deserialize(IntoDeserializer::<value::Error>::into_deserializer(name)).unwrap_or(Self::Files)
-    }
 }
 
-/// A lineage to deploy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A lineage to deploy. State files record it with absolute paths; every run reads the files again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Source {
     pub(crate) client: AcmeClient,
+    #[serde(flatten)]
     pub(crate) files: Files,
     /// The lineage's directory: the one that was named, else that of the certificate.
+    #[serde(with = "recorded_path::option")]
     pub(crate) directory: Option<PathBuf>,
     /// The `[[lineage]]` entry to deploy it for, if that differs from the lineage itself: see `LineageEntry::target`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
     /// URL of the ACME directory, if a variable of the hook gives it.
+    #[serde(skip)]
     acme_directory: Option<String>,
 }
 
@@ -158,27 +157,28 @@ pub(crate) fn is_hook(env: &Env) -> bool {
     !hook::detect(env).is_empty()
 }
 
-/// Returns the source of a lineage deployed before. Some clients move their files at a renewal; those are located
-/// again.
-pub(crate) fn recorded(client: AcmeClient, files: Files, directory: Option<PathBuf>) -> Source {
-    let moves_files = matches!(client, AcmeClient::Kubernetes | AcmeClient::AcmeSh);
-    let named = directory.as_ref().filter(|_| moves_files);
-    match named.and_then(|directory| layout::read(directory).ok()) {
-        Some(found) => Source { directory, ..found },
-        None => Source { directory, ..Source::new(client, files) },
-    }
-}
-
 impl Source {
     /// The same lineage, to be deployed for an entry with this target.
     pub(crate) fn for_target(self, target: Option<String>) -> Self {
         Self { target, ..self }
     }
 
-    /// Locates the files of the lineage again.
+    /// Locates the files again, which some clients move at a renewal.
     pub(crate) fn refresh(&self) -> Self {
-        let found = recorded(self.client, self.files.clone(), self.directory.clone());
-        found.for_target(self.target.clone())
+        let moves_files = matches!(self.client, AcmeClient::Kubernetes | AcmeClient::AcmeSh);
+        let named = self.directory.as_ref().filter(|_| moves_files);
+        let found = named.and_then(|directory| layout::read(directory).ok());
+        let found = found.unwrap_or_else(|| Self::new(self.client, self.files.clone()));
+        Self { directory: self.directory.clone(), target: self.target.clone(), ..found }
+    }
+
+    /// The lineage as state files record it.
+    pub(crate) fn to_absolute(&self) -> Self {
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let Files { cert, issuers, key } = &self.files;
+        let (issuers, key) = (issuers.as_ref().map(absolute), key.as_ref().map(absolute));
+        let directory = self.directory.as_ref().map(absolute);
+        Self { files: Files { cert: absolute(cert), issuers, key }, directory, ..self.clone() }
     }
 
     /// Whether a later run could read its files again.
@@ -247,5 +247,12 @@ impl Source {
 
     fn with_acme_directory(self, env: &Env, variable: &str) -> Self {
         Self { acme_directory: env.text(variable).ok().flatten().map(str::to_owned), ..self }
+    }
+}
+#[cfg(test)]
+impl Source {
+    /// The source for a certificate without a known client.
+    pub(crate) fn of_file(cert: &str) -> Self {
+        Self::new(AcmeClient::Files, Files { cert: cert.into(), issuers: None, key: None })
     }
 }

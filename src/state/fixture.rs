@@ -3,10 +3,11 @@
 use time::OffsetDateTime;
 use time::macros::datetime;
 
-use super::{Given, LineageState, Origin, RunOptions, SiteState, SourceState};
+use super::{Given, LineageState, Origin, RunOptions, SiteState};
 use crate::leaf::Leaf;
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::sightings::EdgeMemory;
+use crate::source::Source;
 
 pub(super) const ISSUED: OffsetDateTime = datetime!(2026-01-01 00:00 UTC);
 pub(super) const DAY_1: OffsetDateTime = datetime!(2026-02-01 00:00 UTC);
@@ -23,15 +24,8 @@ pub(super) fn leaf(fingerprint: &str, not_before: OffsetDateTime) -> Leaf {
     }
 }
 
-pub(super) fn source() -> SourceState {
-    SourceState {
-        client: "files".into(),
-        cert: "/c".into(),
-        issuers: None,
-        key: None,
-        directory: None,
-        target: None,
-    }
+pub(super) fn source() -> Source {
+    Source::of_file("/c")
 }
 
 pub(super) fn begin(before: Option<LineageState>, leaf: Leaf, now: OffsetDateTime) -> LineageState {

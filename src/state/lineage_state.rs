@@ -1,18 +1,17 @@
 //! The contents of a state file. Its keys are those of the first release; fields with other names are renamed.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use super::given::{Given, Origin, PendingRun, RunOptions};
 use super::records::RecordMemory;
-use crate::file::recorded_path;
 use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::sightings::EdgeMemory;
+use crate::source::Source;
 use crate::text::rfc3339;
 
 /// Version of the state files; raised when a field changes its meaning or is removed.
@@ -23,7 +22,7 @@ pub(crate) const VERSION: u8 = 1;
 pub(crate) struct LineageState {
     pub(crate) version: u8,
     #[serde(rename = "lineage")]
-    pub(crate) source: SourceState,
+    pub(crate) source: Source,
     /// Base URL of the service of the last run; `None`: no run has been able to read its settings.
     pub(crate) service: Option<String>,
     /// The sites that the lineage is for, including those of the configuration; empty: every covered one.
@@ -73,23 +72,6 @@ pub(crate) struct LineageState {
     pub(crate) has_hook_run: bool,
 }
 
-/// Where the files of a lineage are. The paths are absolute; every run reads the files again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SourceState {
-    pub(crate) client: String,
-    #[serde(with = "recorded_path")]
-    pub(crate) cert: PathBuf,
-    #[serde(with = "recorded_path::option")]
-    pub(crate) issuers: Option<PathBuf>,
-    #[serde(with = "recorded_path::option")]
-    pub(crate) key: Option<PathBuf>,
-    #[serde(with = "recorded_path::option")]
-    pub(crate) directory: Option<PathBuf>,
-    /// See [`Source::target`](crate::source::Source::target).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) target: Option<String>,
-}
-
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunResult {
@@ -125,7 +107,7 @@ impl LineageState {
     /// `None`.
     pub(crate) fn begin(
         before: Option<Self>,
-        source: SourceState,
+        source: Source,
         options: &RunOptions,
         leaf: Option<Leaf>,
         now: OffsetDateTime,
@@ -152,7 +134,7 @@ impl LineageState {
     }
 
     /// A lineage of which nothing is known.
-    fn unknown(source: SourceState, begun_at: OffsetDateTime) -> Self {
+    fn unknown(source: Source, begun_at: OffsetDateTime) -> Self {
         Self {
             version: VERSION,
             source,

@@ -24,7 +24,7 @@ use crate::text;
 pub(crate) use self::damaged::DamagedFile;
 pub(crate) use self::deployments::{Deployments, ServiceDeployments, StoredLeaf};
 pub(crate) use self::given::{Given, Origin, RunOptions};
-pub(crate) use self::lineage_state::{LineageState, RunResult, SiteState, SourceState};
+pub(crate) use self::lineage_state::{LineageState, RunResult, SiteState};
 pub(crate) use self::lock::{Lock, LockError, LockTimeout};
 pub(crate) use self::store::{StateDirError, StateError, Store, WriteError, WriteFailure};
 pub(crate) use self::sync_record::{LastSync, MAX_SKEW, SyncRecord, SyncRecordFault};

@@ -70,8 +70,9 @@ fn find<'a>(
         |path: &PathBuf| forms.contains(path) || path.canonicalize().is_ok_and(|path| forms.contains(&path));
     let found = members.iter().filter(|member| {
         let source = member.state.as_ref().map(|state| &state.source);
-        source
-            .is_some_and(|source| is_wanted(&source.cert) || source.directory.as_ref().is_some_and(is_wanted))
+        source.is_some_and(|source| {
+            is_wanted(&source.files.cert) || source.directory.as_ref().is_some_and(is_wanted)
+        })
     });
     match found.collect::<Vec<_>>().as_slice() {
         [] => Err(unknown(wanted, names)),

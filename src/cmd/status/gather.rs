@@ -193,7 +193,8 @@ mod tests {
     use crate::cert::KeyType;
     use crate::outcome::ChangedRecords;
     use crate::sightings::EdgeMemory;
-    use crate::state::{Origin, RunOptions, SourceState};
+    use crate::source::Source;
+    use crate::state::{Origin, RunOptions};
     use time::macros::datetime;
 
     /// Site outcomes; the exit code of the last run and whether it reported sites; whether the record of the first site
@@ -219,14 +220,7 @@ mod tests {
     }
 
     fn begin(before: Option<LineageState>, leaf: Leaf) -> LineageState {
-        let source = SourceState {
-            client: "files".into(),
-            cert: "/c".into(),
-            issuers: None,
-            key: None,
-            directory: None,
-            target: None,
-        };
+        let source = Source::of_file("/c");
         let now = leaf.not_before;
         LineageState::begin(before, source, &options(), Some(leaf), now)
     }

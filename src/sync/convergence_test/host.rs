@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use time::Duration;
@@ -19,7 +18,7 @@ use crate::outcome::ChangedRecords;
 use crate::plan::IndexedListing;
 use crate::settings::{Settings, Verify};
 use crate::source::Source;
-use crate::state::{Deployments, Given, LineageState, Origin, RunOptions, ServiceDeployments, SourceState};
+use crate::state::{Deployments, Given, LineageState, Origin, RunOptions, ServiceDeployments};
 use crate::verify::EdgeView;
 
 #[derive(Debug)]
@@ -152,15 +151,7 @@ impl HostLineage {
 
     /// The state after the intent is written.
     fn begin(&self, world: &World) -> LineageState {
-        let cert = PathBuf::from("/c");
-        let source = SourceState {
-            client: "files".into(),
-            cert,
-            issuers: None,
-            key: None,
-            directory: None,
-            target: None,
-        };
+        let source = Source::of_file("/c");
         let leaf = Some(world.leaves[self.leaf].clone());
         LineageState::begin(self.state.clone(), source, &self.options(), leaf, world.now)
     }
