@@ -290,3 +290,35 @@ fn later_leaf_of_another_host_is_left_alone() {
     assert_eq!(upload_count(&host.service), 1);
     assert!(is_bound_to(&host.service, "a.example", &other));
 }
+
+#[test]
+fn supersession_is_recorded_despite_drift() {
+    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+    let wide = Lineage::issued_days_ago(20, "wide", &["a.example", "b.example"]);
+    let narrow = Lineage::issued_days_ago(10, "narrow", &NAMES);
+    deploy(&service, &wide, state.path()).succeeds();
+    // They share the record, so the edge serves b.example a certificate that does not cover it.
+    deploy(&service, &narrow, state.path()).args(["--domain", "a.example", "--allow-shrink"]).succeeds();
+    set_back(state.path(), DAY);
+    fs::write(wide.file("privkey.pem"), "").unwrap();
+    let output = sync(&service, state.path()).args(["--json"]).exits_with(65).json();
+    assert_eq!(output["counts"]["failed"], 1, "{output}");
+    let states = crate::harness::state_files(state.path());
+    let mut states =
+        states.iter().map(|path| serde_json::from_slice::<Value>(&fs::read(path).unwrap()).unwrap());
+    let wide = states.find(|state| state["lineage"]["cert"].to_string().contains("wide")).unwrap();
+    let outcomes: Vec<&Value> =
+        wide["sites"].as_array().unwrap().iter().map(|site| &site["outcome"]).collect();
+    assert_eq!(outcomes, ["superseded", "served"]);
+}
+
+#[test]
+fn busy_lineage_counts_as_superseded() {
+    let host = Host::new(["older", "newer"]);
+    host.deploy(&host.older).succeeds();
+    let lock = fs::File::open(super::file(host.state.path(), "lock")).unwrap();
+    host.deploy(&host.newer).succeeds();
+    lock.lock().unwrap();
+    let output = host.sync().succeeds();
+    assert_eq!((superseded(&output), output.stderr.as_str()), (json!(1), ""));
+}
