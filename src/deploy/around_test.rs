@@ -133,6 +133,7 @@ impl<'h> Case<'h> {
             missed: &self.missed,
             verify: if self.is_verified { Verify::Auto } else { Verify::Off },
             allow: self.allow,
+            yields: !self.allow.older,
             force: self.force,
             now: NOW,
         };

@@ -8,7 +8,7 @@ use crate::outcome::Outcome;
 use crate::report::SiteReport;
 use crate::settings::Settings;
 use crate::sightings::EdgeMemory;
-use crate::state::{Given, Origin, RunOptions, SiteState};
+use crate::state::{Given, LineageState, Origin, RunOptions, SiteState};
 
 /// How a run deploys a lineage, for its state. The service is unknown if the settings could not be resolved.
 pub(crate) fn run_options(
@@ -21,8 +21,10 @@ pub(crate) fn run_options(
     RunOptions { service, domains: domains.to_vec(), given, origin, ..RunOptions::default() }
 }
 
-/// The sites that a run was for or bound, with what earlier runs, which reported `before`, saw of their edges.
-pub(crate) fn recorded_sites(sites: &[SiteReport], before: &[SiteState]) -> Vec<SiteState> {
+/// The sites that a run was for or bound, with what earlier runs saw of their edges, and those that an earlier run bound
+/// through a record that they share with these.
+pub(crate) fn recorded_sites(sites: &[SiteReport], state: &LineageState) -> Vec<SiteState> {
+    let before = &state.sites;
     let by_id: HashMap<u64, &SiteState> = before.iter().filter_map(|site| Some((site.id?, site))).collect();
     // The bare upload reports no ids.
     let by_host = LazyCell::new(|| {
@@ -30,10 +32,19 @@ pub(crate) fn recorded_sites(sites: &[SiteReport], before: &[SiteState]) -> Vec<
     });
     let known = |site: &SiteReport| {
         let by_id = site.id.and_then(|id| by_id.get(&id));
-        by_id.or_else(|| by_host.get(site.domain.host())).map(|site| site.edge.clone())
+        by_id.or_else(|| by_host.get(site.domain.host())).copied()
     };
-    let own = sites.iter().filter(|site| site.is_required || site.outcome.is_bound());
-    own.map(|site| recorded_site(site, known(site).unwrap_or_default())).collect()
+    let recorded = sites.iter().filter_map(|site| {
+        let known = known(site);
+        if site.is_required || site.outcome.is_bound() {
+            return Some(recorded_site(site, known.map(|known| known.edge.clone()).unwrap_or_default()));
+        }
+        let is_still_bound = |known: &&SiteState| {
+            known.outcome.is_bound() && known.cert_id == site.cert_id && state.is_of_current_leaf(known)
+        };
+        known.filter(is_still_bound).cloned()
+    });
+    recorded.collect()
 }
 
 fn recorded_site(site: &SiteReport, mut edge: EdgeMemory) -> SiteState {

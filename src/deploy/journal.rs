@@ -146,6 +146,11 @@ impl Journal {
         self.options = options;
     }
 
+    /// Whether `sync` repeats a pending run.
+    pub(super) fn is_retry(&self) -> bool {
+        self.options.origin == Origin::Retry
+    }
+
     /// The state that earlier runs left behind, until this one begins.
     pub(crate) fn state(&self) -> Option<&LineageState> {
         self.state.as_ref()
@@ -205,7 +210,7 @@ impl Journal {
     /// the lineage since they were chosen.
     pub(super) fn set_leaf(&mut self, leaf: &Certificate) -> Result<(), CommandError> {
         let leaf = leaf.to_leaf();
-        let pending = self.state.as_ref().filter(|_| self.options.origin == Origin::Retry);
+        let pending = self.state.as_ref().filter(|_| self.is_retry());
         let is_other = pending.and_then(|state| state.leaf.as_ref()).is_some_and(|known| *known != leaf);
         self.leaf = Some(leaf);
         if is_other {
@@ -286,27 +291,26 @@ impl Journal {
         }
         if let Some(state) = &mut self.state {
             let error = report.error();
-            let sites = recorded_sites(&report.deployed.sites, &state.sites);
+            let sites = recorded_sites(&report.deployed.sites, state);
             let result = (report.exit_code(), error);
             state.finish(result, sites, &report.deployed.records, &self.options, clock::now());
         }
         true
     }
 
-    /// Whether this run by hand failed, sent nothing, and would only fail again: it was a mistake, or the lineage has
-    /// an earlier state and a check or a guard refused or the run was for another service. With that state, `sync`
-    /// still finds a renewal and what was pending.
+    /// Whether this run by hand failed before it changed anything, and not for a temporary reason: it was a mistake. So is
+    /// another service than before that cannot be reached. With the state as it was, `sync` still finds a renewal and what
+    /// was pending.
     fn leaves_nothing_to_retry(&self, report: &Report) -> bool {
-        let Some(kind) =
-            report.kind().filter(|_| self.options.origin == Origin::Hand && !report.deployed.changed)
-        else {
+        let may_be_mistake = self.options.origin == Origin::Hand && !report.deployed.changed;
+        if !may_be_mistake || report.errors().is_empty() {
             return false;
-        };
-        let is_refused = matches!(kind, ErrorKind::Refused | ErrorKind::NoInput);
+        }
         let service = self.options.service.as_ref();
         let is_other_service =
             |before: &LineageState| service.is_some() && service != before.service.as_ref();
-        report.is_misuse() || self.state_before().is_some_and(|before| is_refused || is_other_service(before))
+        report.errors().iter().all(|error| error.kind() != ErrorKind::Temporary)
+            || self.state_before().is_some_and(is_other_service)
     }
 
     /// The state before this run.

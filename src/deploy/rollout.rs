@@ -110,6 +110,8 @@ async fn run_planned(
         missed: if request.deployment.force { &none } else { &memory.missed },
         verify: request.deployment.settings.verify,
         allow,
+        // In a retry, the other lineage may have taken the site back: they would take turns.
+        yields: !allow.older || request.journal.is_retry(),
         force: request.deployment.force,
         now: clock::now(),
     };

@@ -41,6 +41,8 @@ pub(super) struct Scope<'a, 'l> {
     pub(super) missed: &'a HashMap<u64, u64>,
     pub(super) verify: Verify,
     pub(super) allow: Allow,
+    /// Whether to leave sites to other lineages of this host with later leaves.
+    pub(super) yields: bool,
     /// Upload even for sites that have the leaf.
     pub(super) force: bool,
     pub(super) now: OffsetDateTime,
@@ -71,13 +73,16 @@ impl<'l> Scope<'_, 'l> {
         self.account.sites.iter().any(|site| self.requests(site))
     }
 
-    /// Which other lineage of this host provides the certificate of a site, if any and unless this one may replace later
-    /// leaves.
+    /// Which other lineage of this host provides the certificate of a site, if any.
     fn superseded_on(&self, site: &Site) -> Option<NotNeeded> {
-        if self.allow.older {
+        if !self.yields || !self.deployments.has_other(&site.domain, self.lineage) {
             return None;
         }
-        let site = (&site.domain, site.cert_id);
+        let exists = |id: &u64| {
+            !self.account.listing.record_gaps.is_empty()
+                || self.account.records.iter().any(|record| record.id == *id)
+        };
+        let site = (&site.domain, site.cert_id.filter(exists));
         let later = self.deployments.superseding(site, self.lineage, &self.leaf, self.now)?;
         Some(NotNeeded::Superseded { lineage: later.lineage.clone(), issued: later.leaf.not_before })
     }

@@ -192,11 +192,6 @@ impl Report {
         ErrorKind::most_severe(self.errors.iter().map(CommandError::kind))
     }
 
-    /// Whether the command line caused every failure, by naming what does not exist, so that nothing was sent.
-    pub(crate) fn is_misuse(&self) -> bool {
-        !self.errors.is_empty() && self.errors.iter().all(CommandError::is_misuse)
-    }
-
     /// The time since the command began.
     pub(crate) fn elapsed(&self) -> Duration {
         self.start.elapsed()

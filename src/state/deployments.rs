@@ -197,7 +197,8 @@ impl ServiceDeployments {
     }
 
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,
-    /// whose leaf is valid and was issued later. If `sync` does not maintain it, the site must still be bound to its record.
+    /// whose leaf is valid and was issued later. If `sync` does not maintain it, the site must still be bound to its record,
+    /// and no other leaf may have been stored there since.
     pub(crate) fn superseding(
         &self,
         (site, record): (&Domain, Option<u64>),
@@ -205,10 +206,12 @@ impl ServiceDeployments {
         leaf: &Leaf,
         now: OffsetDateTime,
     ) -> Option<&SiteDeployment> {
+        let is_held = |other: &SiteDeployment| {
+            let known = record.filter(|_| other.record == record).map(|record| self.leaves_in(record));
+            known.is_some_and(|known| known.iter().any(|stored| stored.leaf == other.leaf))
+        };
         let deployments = self.on_site(site.host()).iter().filter(|other| {
-            other.lineage != lineage
-                && other.leaf.not_after >= now
-                && (other.is_maintained || other.record == record)
+            other.lineage != lineage && other.leaf.not_after >= now && (other.is_maintained || is_held(other))
         });
         deployments.max_by_key(|other| other.leaf.rank()).filter(|other| other.leaf.rank() > leaf.rank())
     }

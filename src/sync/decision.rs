@@ -38,7 +38,7 @@ pub(super) fn decide<'c, 'a>(
     let recorded = RecordedSites::new(&lineage.sites);
     let sites = account.sites_of(lineage);
     let has_all = sites.len() >= lineage.domains.len();
-    let (kept, superseded) = split(lineage, sites, deployments, now);
+    let (kept, superseded) = split(lineage, sites, account, deployments, now);
     let is_recorded = recorded.are_superseded(&superseded);
     if kept.is_empty() && !superseded.is_empty() && has_all {
         return if lineage.reason.is_none() && is_recorded {
@@ -74,14 +74,15 @@ pub(super) fn decide<'c, 'a>(
 fn split<'a>(
     lineage: &Candidate<'_>,
     sites: Vec<&'a Site>,
+    account: &IndexedListing,
     deployments: &ServiceDeployments,
     now: OffsetDateTime,
 ) -> (Vec<&'a Site>, Vec<(&'a Site, String)>) {
-    let leaf = lineage.leaf.as_ref().filter(|_| !lineage.given.guards.allow_older);
     let (mut kept, mut superseded) = (Vec::new(), Vec::new());
     for site in sites {
-        let (place, name) = ((&site.domain, site.cert_id), &lineage.name);
-        let later = leaf.and_then(|leaf| deployments.superseding(place, name, leaf, now));
+        let record = site.cert_id.filter(|id| !account.is_deleted(*id));
+        let (place, name) = ((&site.domain, record), &lineage.name);
+        let later = lineage.leaf.as_ref().and_then(|leaf| deployments.superseding(place, name, leaf, now));
         match later {
             Some(later) => {
                 superseded.push((site, plan::superseded_reason(&later.lineage, later.leaf.not_before)));

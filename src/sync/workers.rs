@@ -14,6 +14,7 @@ use crate::error::{CommandError, ErrorKind};
 use crate::hint::{Command, Hint, Place};
 use crate::progress::Progress;
 use crate::report::{Report, SourceReport};
+use crate::state::RunOptions;
 use crate::text;
 
 /// Maximum number of lineages in progress. More than requests in flight, because many wait for a lock, an edge or the
@@ -98,26 +99,20 @@ impl<'a> Workers<'_, 'a> {
             report.fail(error);
             return Ok(Ended::FilesMissing);
         }
-        // Without a record of this deployment the next `sync` would not finish it.
-        let result = if let Some(error) = journal.take_write_error() {
-            Err(error.into())
-        } else {
+        let deployment = Deployment {
+            source: &lineage.source,
+            settings: &lineage.settings,
+            domains: &lineage.domains,
+            guards: lineage.given.guards,
+            upload_only: false,
+            force: false,
+            dry_run: false,
             // What another run changed is not in it.
-            let snapshot = Some(&account.snapshot).filter(|_| use_snapshot && !journal.has_newer_run);
-            let deployment = Deployment {
-                source: &lineage.source,
-                settings: &lineage.settings,
-                domains: &lineage.domains,
-                guards: lineage.given.guards,
-                upload_only: false,
-                force: false,
-                dry_run: false,
-                account: snapshot,
-                deadline,
-                progress: self.progress,
-            };
-            deployment.run(&mut journal, &account.clients, report).await
+            account: Some(&account.snapshot).filter(|_| use_snapshot && !journal.has_newer_run),
+            deadline,
+            progress: self.progress,
         };
+        let result = deployment.run(&mut journal, &account.clients, report).await;
         let _permit = account.clients.write_permit().await;
         journal.finish(result, report).await;
         if let Some(error) = journal.take_write_error() {
@@ -138,6 +133,10 @@ impl<'a> Candidate<'a> {
         report: &mut Report,
     ) -> Result<Option<(Journal, Self)>, CommandError> {
         let mut journal = Journal::open(&self.source, Some(state_dir), deadline, report).await?;
+        // Without a record of this run the next `sync` would not finish it.
+        if let Some(error) = journal.take_write_error() {
+            return Err(error.into());
+        }
         let state = journal.state().cloned();
         if state.is_none() && self.begun.is_some() && self.entry.is_none() {
             return Ok(None);
@@ -150,8 +149,10 @@ impl<'a> Candidate<'a> {
             let message = "another run of edgecert began to deploy the lineage to another account";
             return Err(CommandError::new(ErrorKind::Temporary, message).hint(Hint::RETRY));
         }
-        let options = run_options(Some(&now.settings), &now.domains, now.given.clone(), now.origin);
-        journal.set_options(options);
+        journal.set_options(RunOptions {
+            is_configured: now.entry.is_some(),
+            ..run_options(Some(&now.settings), &now.domains, now.given.clone(), now.origin)
+        });
         // Not `<`: the clock may have been set back in between.
         journal.has_newer_run = now.begun != self.begun;
         Ok(Some((journal, now)))

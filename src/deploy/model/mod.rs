@@ -23,8 +23,8 @@ use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
 use crate::plan::{Allow, IndexedListing, Plan, Upload};
 use crate::report::Report;
-use crate::settings::{Settings, Verify};
-use crate::state::{ServiceDeployments, SiteState};
+use crate::settings::{Guards, Settings, Verify};
+use crate::state::{LineageState, ServiceDeployments, SiteState};
 use crate::verify::EdgeView;
 
 /// A lineage to deploy.
@@ -33,11 +33,16 @@ pub(crate) struct ModelDeployment<'a> {
     pub(crate) leaf: usize,
     pub(crate) domains: &'a [Domain],
     pub(crate) settings: &'a Settings,
+    pub(crate) guards: Guards,
+    /// Upload even for sites that have the leaf.
+    pub(crate) force: bool,
+    /// Whether `sync` repeats a pending run.
+    pub(crate) is_retry: bool,
     pub(crate) deployments: &'a ServiceDeployments,
     pub(crate) deployed: &'a HashMap<u64, u64>,
     pub(crate) missed: &'a HashMap<u64, u64>,
-    /// The sites of earlier runs.
-    pub(crate) known: &'a [SiteState],
+    /// The state when it begins.
+    pub(crate) known: &'a LineageState,
     pub(crate) listing: &'a IndexedListing,
 }
 
@@ -73,6 +78,7 @@ impl ModelDeployment<'_> {
         }
         let names = names_of(&leaf);
         let account = self.listing.around(&names, self.domains, []);
+        let none = HashMap::new();
         let scope = Scope {
             lineage: self.lineage,
             leaf: leaf.clone(),
@@ -81,10 +87,11 @@ impl ModelDeployment<'_> {
             account: &account,
             deployments: self.deployments,
             deployed: self.deployed,
-            missed: self.missed,
+            missed: if self.force { &none } else { self.missed },
             verify: self.settings.verify,
-            allow: Allow { rebind: self.settings.rebind, ..Allow::default() },
-            force: false,
+            allow: self.allow(),
+            yields: !self.guards.allow_older || self.is_retry,
+            force: self.force,
             now: world.now,
         };
         match scope.has_sites(self.settings.skip_unmatched, report) {
@@ -92,7 +99,7 @@ impl ModelDeployment<'_> {
             Ok(false) => return Some(Ok(())),
             Err(error) => return Some(Err(anyhow::anyhow!("{error}"))),
         }
-        let survey = self.survey(world, &scope.survey_groups(true));
+        let survey = self.survey(world, &scope.survey_groups(!self.guards.allow_older));
         let plan = scope.plan(&survey);
         if is_killed(world) {
             return None;
@@ -105,7 +112,7 @@ impl ModelDeployment<'_> {
 
     fn survey(&self, world: &World, groups: &[SurveyGroup<'_>]) -> Survey {
         let mut survey = Survey::default();
-        if self.settings.verify == Verify::Off {
+        if self.settings.verify == Verify::Off || self.force && self.guards.allow_older {
             return survey;
         }
         for group in groups {
@@ -118,9 +125,21 @@ impl ModelDeployment<'_> {
                 }
             }
         }
-        let rest = survey.due(groups, |survey, group| survey.may_be_current(group, self.deployed));
+        let rest =
+            survey.due(groups, |survey, group| !self.force && survey.may_be_current(group, self.deployed));
         survey.add(rest.into_iter().map(|site| (site, self.view(world, site))));
         survey
+    }
+
+    fn allow(&self) -> Allow {
+        let Guards { allow_shrink, allow_older, replace_lets, allow_partial } = self.guards;
+        Allow {
+            rebind: self.settings.rebind,
+            shrink: allow_shrink,
+            older: allow_older,
+            lets: replace_lets,
+            partial: allow_partial,
+        }
     }
 
     fn view(&self, world: &World, site: &Site) -> EdgeView {

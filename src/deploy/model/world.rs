@@ -42,6 +42,7 @@ pub(crate) struct ModelSite {
     pub(crate) domain: usize,
     pub(crate) cert_id: Option<u64>,
     pub(crate) is_enabled: bool,
+    pub(crate) is_deleted: bool,
     pub(crate) is_synced: bool,
     /// Whether nothing reaches the edges for now.
     pub(crate) is_push_held: bool,
@@ -133,7 +134,7 @@ impl World {
 
     /// `POST /api/certs/upload`
     pub(crate) fn upload(&mut self, domain: usize, leaf: usize) -> Result<(u64, bool), Failure> {
-        let is_site = self.sites.iter().any(|site| site.domain == domain);
+        let is_site = self.sites.iter().any(|site| site.domain == domain && !site.is_deleted);
         let content = &self.leaves[leaf];
         if !is_site || content.not_after <= self.now || !covers(content, domain) {
             return Err(Failure::Refused);
@@ -158,7 +159,8 @@ impl World {
         } else {
             self.last_record = self.last_record.max(id);
             for at in 0..self.sites.len() {
-                if self.sites[at].cert_id.is_none() && self.covers(leaf, at) {
+                let site = &self.sites[at];
+                if site.cert_id.is_none() && !site.is_deleted && self.covers(leaf, at) {
                     self.sites[at].cert_id = Some(id);
                     self.sites[at].is_synced = false;
                 }
@@ -172,7 +174,7 @@ impl World {
 
     /// `POST /api/sites/{id}/update` with a `cert_id`
     pub(crate) fn bind(&mut self, site: usize, to: u64) -> Result<(), Failure> {
-        if !self.records.contains_key(&to) {
+        if !self.records.contains_key(&to) || self.sites[site].is_deleted {
             return Err(Failure::Refused);
         }
         let failure = self.failure();
@@ -219,7 +221,8 @@ impl World {
         });
         let Faults { hidden_site, hides_records_after: last, .. } = self.faults;
         let records = records.filter(|record| last.is_none_or(|last| record.id <= last));
-        let sites = (0..self.sites.len()).filter(|at| hidden_site != Some(*at));
+        let is_listed = |at: &usize| hidden_site != Some(*at) && !self.sites[*at].is_deleted;
+        let sites = (0..self.sites.len()).filter(is_listed);
         let (records, sites) = (records.collect(), sites.map(|at| self.listed(at)).collect());
         let Listing { site_gaps, record_gaps, hides_bindings, .. } = Listing::truncated();
         Listing {

@@ -11,6 +11,7 @@ use super::super::decision::{Decision, decide};
 use super::super::scan::{Candidate, LeafOnDisk, Reason};
 use super::super::schedule::{Job, Schedule};
 use super::invariants::BeforeDeployment;
+use super::scenario;
 use crate::deploy::model::{Change, ModelDeployment, ModelResult, World, recorded_sites};
 use crate::deploy::run_options;
 use crate::names::Domain;
@@ -26,6 +27,7 @@ pub(super) struct Host {
     pub(super) lineages: Vec<HostLineage>,
     /// By record, the lineage and the leaf that this host stored there last and has to remember.
     pub(super) stored: BTreeMap<u64, (usize, usize)>,
+    pub(super) has_run_by_hand: bool,
 }
 
 pub(super) struct HostLineage {
@@ -83,12 +85,24 @@ impl Host {
         // They run at the same time.
         world.rng.shuffle(&mut schedule.independent);
         for job in &schedule.independent {
-            self.deploy(job, &listing, &deployments, world);
+            self.deploy_job(job, &listing, &deployments, world);
         }
         for job in &schedule.conflicting {
             let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
-            self.deploy(job, &listing, &deployments, world);
+            self.deploy_job(job, &listing, &deployments, world);
         }
+    }
+
+    fn deploy_job(
+        &mut self,
+        job: &Job<'_, '_>,
+        listing: &IndexedListing,
+        deployments: &ServiceDeployments,
+        world: &mut World,
+    ) {
+        let at = self.lineages.iter().position(|lineage| lineage.name == job.lineage.name).unwrap();
+        let run = self.lineages[at].next_run(world);
+        self.deploy(at, &run, listing, deployments, world);
     }
 
     fn deployments(&self) -> ServiceDeployments {
@@ -101,77 +115,122 @@ impl Host {
         deployments.of_service(&self.lineages[0].settings.base_url.to_string())
     }
 
+    /// A run by hand. It leaves no trace if it was a mistake.
+    pub(super) fn by_hand(&mut self, at: usize, given: Given, force: bool, world: &mut World) {
+        self.has_run_by_hand = true;
+        let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
+        let (sent, before) = (world.changes.len(), self.lineages[at].state.clone());
+        let run = Run { force, ..self.lineages[at].run(given, Origin::Hand) };
+        self.deploy(at, &run, &listing, &deployments, world);
+        let result = self.lineages[at].state.as_ref().and_then(|state| state.result.as_ref());
+        let is_mistake = result.is_some_and(|result| ![0, 75].contains(&result.exit_code));
+        if is_mistake && world.changes.len() == sent {
+            self.lineages[at].state = before;
+        }
+    }
+
     fn deploy(
         &mut self,
-        job: &Job<'_, '_>,
+        at: usize,
+        run: &Run,
         listing: &IndexedListing,
         deployments: &ServiceDeployments,
         world: &mut World,
     ) {
-        let at = self.lineages.iter().position(|lineage| lineage.name == job.lineage.name).unwrap();
-        let before = BeforeDeployment::new(self, at, world);
+        let before = BeforeDeployment::new(self, at, run, world);
         let lineage = &self.lineages[at];
         let leaf = &world.leaves[lineage.leaf];
         let service = lineage.settings.base_url.to_string();
         let state = lineage.state.as_ref();
         let deployed = state.map(|state| state.deployed_sites(&service, leaf)).unwrap_or_default();
         let missed = state.map(|state| state.missed_sites(&service, leaf)).unwrap_or_default();
-        let mut state = lineage.begin(world);
+        let mut state = lineage.begin(run, world);
         world.now += Duration::SECOND;
         let deployment = ModelDeployment {
             lineage: &lineage.name,
             leaf: lineage.leaf,
-            domains: &lineage.domains,
-            settings: &lineage.settings,
+            domains: &run.domains,
+            settings: &run.settings,
+            guards: run.given.guards,
+            force: run.force,
+            is_retry: run.origin == Origin::Retry,
             deployments,
             deployed: &deployed,
             missed: &missed,
-            known: &state.sites,
+            known: &state,
             listing,
         };
         if let Some(ModelResult { exit_code, error, sites, records }) = deployment.run(world) {
-            state.finish((exit_code, error), sites, &records, &lineage.options(), world.now);
+            state.finish((exit_code, error), sites, &records, &lineage.options(run), world.now);
         }
-        before.check(&state, world);
+        before.check(&state, run, world);
         self.remember(at, before.changes(world), state.result.is_some());
         self.lineages[at].state = Some(state);
     }
 }
 
+/// The options of a run.
+pub(super) struct Run {
+    pub(super) domains: Vec<Domain>,
+    pub(super) settings: Arc<Settings>,
+    pub(super) given: Given,
+    pub(super) origin: Origin,
+    pub(super) force: bool,
+}
+
 impl HostLineage {
+    /// A run with these options, which the configuration completes.
+    fn run(&self, given: Given, origin: Origin) -> Run {
+        let domains = if given.domains.is_empty() { &self.domains } else { &given.domains };
+        let (domains, settings) = (domains.clone(), scenario::with(&self.settings, &given.settings));
+        Run { domains, settings, given, origin, force: false }
+    }
+
+    /// The next run of `sync`.
+    pub(super) fn next_run(&self, world: &World) -> Run {
+        let state = self.state.as_ref();
+        let is_recorded = state.is_some_and(|state| state.leaf.as_ref() == Some(&world.leaves[self.leaf]));
+        let (given, origin) = state.map(|state| state.given(is_recorded)).unwrap_or_default();
+        self.run(given, origin)
+    }
+
     fn scan(&self, world: &World) -> Candidate<'static> {
         let leaf = &world.leaves[self.leaf];
         let recorded = self.state.as_ref().and_then(|state| state.leaf.as_ref());
         let leaf =
             LeafOnDisk { is_missing: false, is_recorded: recorded == Some(leaf), leaf: Some(leaf.clone()) };
         let place = (self.name.clone(), self.source.clone(), None);
-        let options = (self.domains.clone(), Given::default(), Origin::Standing);
-        Candidate::new(place, Arc::clone(&self.settings), options, leaf, self.state.clone())
+        let Run { domains, settings, given, origin, .. } = self.next_run(world);
+        Candidate::new(place, settings, (domains, given, origin), leaf, self.state.clone())
     }
 
     /// The state after the intent is written.
-    fn begin(&self, world: &World) -> LineageState {
-        let source = Source::of_file("/c");
+    fn begin(&self, run: &Run, world: &World) -> LineageState {
         let leaf = Some(world.leaves[self.leaf].clone());
-        LineageState::begin(self.state.clone(), source, &self.options(), leaf, world.now)
+        let source = Source::of_file("/c");
+        LineageState::begin(self.state.clone(), source, &self.options(run), leaf, world.now)
     }
 
-    fn options(&self) -> RunOptions {
-        run_options(Some(&self.settings), &self.domains, Given::default(), Origin::Standing)
+    fn options(&self, run: &Run) -> RunOptions {
+        RunOptions {
+            is_configured: !self.domains.is_empty(),
+            ..run_options(Some(&run.settings), &run.domains, run.given.clone(), run.origin)
+        }
     }
 
     /// Returns why the lineage has to be deployed.
     fn check(&mut self, mut check: Check<'_, '_>, world: &World) -> Option<Reason> {
+        let run = self.next_run(world);
         if check.is_superseded {
-            let mut state = self.begin(world);
-            let sites = recorded_sites(&check.superseded_sites(), &state.sites);
-            state.finish((0, None), sites, &ChangedRecords::default(), &self.options(), world.now);
+            let mut state = self.begin(&run, world);
+            let sites = recorded_sites(&check.superseded_sites(), &state);
+            state.finish((0, None), sites, &ChangedRecords::default(), &self.options(&run), world.now);
             self.state = Some(state);
             return None;
         }
         let sites: Vec<u64> = check.sites.iter().map(|site| site.id).collect();
         for site in sites {
-            let mut view = EdgeView::new(self.is_strict());
+            let mut view = EdgeView::new(run.settings.verify == Verify::Require);
             world.observe(site, self.leaf, !world.faults.is_blind, &mut view);
             check.views.insert(site, view);
         }

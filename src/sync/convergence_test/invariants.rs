@@ -2,12 +2,13 @@
 
 use time::Duration;
 
-use super::host::{Host, HostLineage};
+use super::host::{Host, HostLineage, Run};
 use crate::deploy::model::{Change, ModelSite, NAMES, World, covers};
 use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::Outcome;
-use crate::state::{LineageState, SiteState};
+use crate::settings::Guards;
+use crate::state::{LineageState, Origin, SiteState};
 
 /// What a deployment finds.
 pub(super) struct BeforeDeployment {
@@ -25,9 +26,9 @@ pub(super) struct BeforeDeployment {
 }
 
 impl BeforeDeployment {
-    pub(super) fn new(host: &Host, at: usize, world: &World) -> Self {
+    pub(super) fn new(host: &Host, at: usize, run: &Run, world: &World) -> Self {
         let lineage = &host.lineages[at];
-        let requested = lineage.requested(world);
+        let requested = lineage.requested(&run.domains, world);
         let is_claimed = |site: &usize| host.later_leaves(at, *site, world).next().is_some();
         let wanted: Vec<usize> = requested.iter().copied().filter(|site| !is_claimed(site)).collect();
         let has_leaf = |site: &usize| {
@@ -59,12 +60,18 @@ impl BeforeDeployment {
         &world.changes[self.sent..]
     }
 
-    pub(super) fn check(&self, state: &LineageState, world: &World) {
-        self.check_coverage(world);
+    pub(super) fn check(&self, state: &LineageState, run: &Run, world: &World) {
+        let Guards { allow_shrink, allow_older, .. } = run.given.guards;
+        if !allow_shrink {
+            self.check_coverage(world);
+        }
         let changes = self.changes(world);
-        assert!(!self.is_superseded || changes.is_empty(), "a superseded lineage sends {changes:?}");
-        assert!(!self.has_nothing_to_do || changes.is_empty(), "nothing to do, but it sends {changes:?}");
-        for change in changes {
+        let yields = !allow_older || run.origin == Origin::Retry;
+        let is_superseded = self.is_superseded && yields;
+        assert!(!is_superseded || changes.is_empty(), "a superseded lineage sends {changes:?}");
+        let has_nothing_to_do = self.has_nothing_to_do && !run.force && yields;
+        assert!(!has_nothing_to_do || changes.is_empty(), "nothing to do, but it sends {changes:?}");
+        for change in changes.iter().filter(|_| !allow_older) {
             let record = match change {
                 Change::Upload { record, replaced, .. } => replaced.map(|_| *record),
                 Change::Bind { from, .. } => *from,
@@ -77,7 +84,7 @@ impl BeforeDeployment {
         let is_partial = faults.hidden_site.is_some() || faults.hides_records_after.is_some();
         assert!(!has_succeeded || !is_partial, "success with an incomplete listing");
         self.check_sightings(state, world);
-        if has_succeeded && !world.faults.is_blind {
+        if has_succeeded && !world.faults.is_blind && !allow_older {
             for site in self.wanted.iter().filter(|site| is_visible(&world.sites[**site])) {
                 // `Fixpoint` checks the sites on which another lineage supersedes this one.
                 if recorded(state, *site).is_none_or(|known| known.outcome != Outcome::Superseded) {
@@ -144,7 +151,7 @@ fn recorded(state: &LineageState, site: usize) -> Option<&SiteState> {
 
 /// Whether handshakes can show what a site serves.
 fn is_visible(site: &ModelSite) -> bool {
-    site.is_enabled && site.edges.iter().any(|edge| edge.is_reachable)
+    site.is_enabled && !site.is_deleted && site.edges.iter().any(|edge| edge.is_reachable)
 }
 
 /// Whether handshakes with listed sites show the leaf in a record.
@@ -168,11 +175,13 @@ fn is_served(site: usize, leaf: usize, world: &World) -> bool {
 }
 
 impl HostLineage {
-    /// The sites that it is for.
-    fn requested(&self, world: &World) -> Vec<usize> {
+    /// The sites that it is for with these domains.
+    fn requested(&self, domains: &[Domain], world: &World) -> Vec<usize> {
         let is_requested = |at: &usize| {
             let is_named = |domain: &Domain| World::index_of(domain) == world.sites[*at].domain;
-            world.covers(self.leaf, *at) && (self.domains.is_empty() || self.domains.iter().any(is_named))
+            !world.sites[*at].is_deleted
+                && world.covers(self.leaf, *at)
+                && (domains.is_empty() || domains.iter().any(is_named))
         };
         (0..world.sites.len()).filter(is_requested).collect()
     }
@@ -190,7 +199,7 @@ impl HostLineage {
     fn deployed_to<'w>(&'w self, site: usize, world: &'w World) -> Option<&'w Leaf> {
         let state = self.state.as_ref()?;
         let known = recorded(state, site)?;
-        let is_asked_for = self.domains.is_empty() || state.domains.contains(&known.domain);
+        let is_asked_for = state.domains.is_empty() || state.domains.contains(&known.domain);
         let has_failed = matches!(known.outcome, Outcome::Queued | Outcome::Guarded | Outcome::Refused);
         match () {
             () if !is_asked_for && known.cert_id != world.sites[site].cert_id => None,
@@ -229,8 +238,13 @@ impl Host {
         if !world.leaves.iter().all(remains) {
             return false;
         }
-        let is_shown = |site: &ModelSite| site.is_enabled && site.edges.iter().all(|edge| edge.is_reachable);
-        self.lineages.iter().all(HostLineage::has_succeeded) && world.sites.iter().all(is_shown)
+        let is_shown = |site: &ModelSite| {
+            site.is_deleted || site.is_enabled && site.edges.iter().all(|edge| edge.is_reachable)
+        };
+        // What a run by hand was for, only the state knows.
+        !self.has_run_by_hand
+            && self.lineages.iter().all(HostLineage::has_succeeded)
+            && world.sites.iter().all(is_shown)
     }
 }
 
@@ -255,7 +269,8 @@ impl Fixpoint<'_> {
     fn check_success(&self, at: usize, site: usize) {
         let (world, lineage) = (self.world, &self.host.lineages[at]);
         // If its leaf has expired, every `sync` fails.
-        if !lineage.has_succeeded() || !lineage.is_valid(world) || !lineage.requested(world).contains(&site) {
+        let requested = lineage.requested(&lineage.next_run(world).domains, world);
+        if !lineage.has_succeeded() || !lineage.is_valid(world) || !requested.contains(&site) {
             return;
         }
         let name = &lineage.name;
@@ -305,8 +320,10 @@ impl Fixpoint<'_> {
     fn check_winner(&self, site: usize) {
         let world = self.world;
         let candidates = self.host.lineages.iter().enumerate();
-        let candidates = candidates
-            .filter(|(_, lineage)| lineage.is_valid(world) && lineage.requested(world).contains(&site));
+        let candidates = candidates.filter(|(_, lineage)| {
+            lineage.is_valid(world)
+                && lineage.requested(&lineage.next_run(world).domains, world).contains(&site)
+        });
         let latest = candidates.max_by_key(|(_, lineage)| world.leaves[lineage.leaf].rank());
         let Some((at, winner)) = latest else { return };
         let mut later = self.host.later_leaves(at, site, world);

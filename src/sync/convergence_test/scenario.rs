@@ -13,8 +13,9 @@ use crate::bundle::Files;
 use crate::deploy::model::{Faults, ModelEdge, ModelRecord, ModelSite, NAMES, SITE_NAMES, World, covers};
 use crate::leaf::Leaf;
 use crate::names::Domain;
-use crate::settings::{Configuration, Connection, Layer, Layers, Local, Settings, Verify};
+use crate::settings::{Configuration, Connection, Guards, Layer, Layers, Local, Settings, Verify};
 use crate::source::{AcmeClient, Source};
+use crate::state::Given;
 
 const START: OffsetDateTime = datetime!(2026-06-01 00:00 UTC);
 const LINEAGES: [&str; 3] = ["first", "second", "third"];
@@ -40,6 +41,13 @@ fn settings(rebind: bool, verify: Verify) -> Arc<Settings> {
     Arc::new(Layers::new(&flags, &env, &configuration).resolve(None).unwrap())
 }
 
+/// These settings with what a run by hand was given.
+pub(super) fn with(settings: &Arc<Settings>, given: &Layer) -> Arc<Settings> {
+    let rebind = settings.rebind || given.rebind == Some(true);
+    let is_strict = given.verify.unwrap_or(settings.verify) == Verify::Require;
+    Arc::clone(&SETTINGS[2 * usize::from(is_strict) + usize::from(rebind)])
+}
+
 /// A world with other clients' records and leaves, and a host with at least one lineage.
 pub(super) fn generate(rng: &mut Rng) -> (World, Host) {
     let mut domains: Vec<usize> = (0..SITE_NAMES).collect();
@@ -62,7 +70,7 @@ pub(super) fn generate(rng: &mut Rng) -> (World, Host) {
         rebind(&mut world, rng);
     }
     world.push();
-    let mut host = Host { lineages: Vec::new(), stored: BTreeMap::new() };
+    let mut host = Host { lineages: Vec::new(), stored: BTreeMap::new(), has_run_by_hand: false };
     for _ in 0..rng.usize(1..=2) {
         add_lineage(&mut world, &mut host, rng);
     }
@@ -75,6 +83,7 @@ fn site(domain: usize, rng: &mut Rng) -> ModelSite {
         domain,
         cert_id: None,
         is_enabled: rng.u8(..8) > 0,
+        is_deleted: false,
         is_synced: true,
         is_push_held: false,
         edges: vec![edge; rng.usize(1..=2)],
@@ -103,7 +112,9 @@ pub(super) fn disturb(world: &mut World, host: &mut Host, rng: &mut Rng) -> Stri
 }
 
 fn happen(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'static str {
-    match rng.u8(..15) {
+    match rng.u8(..20) {
+        15..=18 => run_by_hand(world, host, rng),
+        19 => delete_site(world, rng),
         0..=1 => renew(world, host, rng),
         14 => restore(host, rng),
         2 => add_lineage(world, host, rng),
@@ -117,6 +128,40 @@ fn happen(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'static str {
         12 => let_expire(world, rng),
         _ => add_site(world, rng),
     }
+}
+
+/// An administrator deploys a lineage with options of all kinds.
+fn run_by_hand(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'static str {
+    let at = rng.usize(..host.lineages.len());
+    let sites = world.sites.iter().filter(|site| !site.is_deleted).map(|site| site.domain);
+    let covered = sites.filter(|site| covers(&world.leaves[host.lineages[at].leaf], *site));
+    let mut domains: Vec<Domain> = covered.filter(|_| rng.bool()).map(World::domain).collect();
+    if rng.bool() {
+        domains.clear();
+    }
+    let verify = [None, None, Some(Verify::Auto), Some(Verify::Require)][rng.usize(..4)];
+    let settings = Layer { rebind: rng.bool().then_some(true), verify, ..Layer::default() };
+    let mut rarely = || rng.u8(..4) == 0;
+    let guards = Guards {
+        allow_shrink: rarely(),
+        allow_older: rarely(),
+        replace_lets: rarely(),
+        allow_partial: rarely(),
+    };
+    let force = rarely();
+    host.by_hand(at, Given { domains, settings, guards }, force, world);
+    "a lineage is deployed by hand"
+}
+
+/// Its edges go with it.
+fn delete_site(world: &mut World, rng: &mut Rng) -> &'static str {
+    if world.sites.iter().filter(|site| !site.is_deleted).count() < 2 {
+        return "no further site to delete";
+    }
+    let at = rng.usize(..world.sites.len());
+    let site = &mut world.sites[at];
+    (site.is_deleted, site.cert_id) = (true, None);
+    "a site is deleted"
 }
 
 /// Ends what goes wrong in a single round.
@@ -210,6 +255,9 @@ fn rebind(world: &mut World, rng: &mut Rng) -> &'static str {
     let records: Vec<u64> = world.records.keys().copied().collect();
     let at = rng.usize(..world.sites.len());
     let site = &mut world.sites[at];
+    if site.is_deleted {
+        return "no site to rebind";
+    }
     site.cert_id = rng.choice(&records).copied().filter(|_| rng.u8(..4) > 0);
     site.is_synced = false;
     "another client rebinds"
@@ -262,7 +310,7 @@ fn let_expire(world: &mut World, rng: &mut Rng) -> &'static str {
 
 fn add_site(world: &mut World, rng: &mut Rng) -> &'static str {
     let domain = rng.usize(..SITE_NAMES);
-    if world.sites.iter().any(|site| site.domain == domain) {
+    if world.sites.iter().any(|site| site.domain == domain && !site.is_deleted) {
         return "no further site";
     }
     world.sites.push(site(domain, rng));
