@@ -432,6 +432,9 @@ fn rsa_secrets([n, e, d, p, q, d_p, d_q, q_inv]: [BigUint; 8]) -> Option<Vec<Zer
 }
 
 #[cfg(test)]
+mod encodings;
+
+#[cfg(test)]
 mod properties;
 
 #[cfg(test)]

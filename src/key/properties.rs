@@ -8,15 +8,16 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use super::{PrivateKey, PublicKey};
 use crate::pem::{self, Block, KeyFormat};
 
-/// The openssl arguments that generate each type of key, and the step from one flipped bit to the next.
-const KEYS: [(&[&str], usize); 7] = [
-    (&["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"], 1),
-    (&["ecparam", "-genkey", "-noout", "-name", "prime256v1"], 1),
-    (&["ecparam", "-genkey", "-noout", "-name", "secp384r1"], 3),
-    (&["ecparam", "-genkey", "-noout", "-name", "secp521r1"], 7),
-    (&["genpkey", "-algorithm", "ED25519"], 1),
-    (&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"], 5),
-    (&["genpkey", "-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:1024"], 11),
+/// The openssl arguments that generate each type of key, its name, and the step from one flipped bit to the next.
+const KEYS: [(&[&str], &str, usize); 8] = [
+    (&["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"], "P-256", 1),
+    (&["ecparam", "-genkey", "-noout", "-name", "prime256v1"], "P-256", 1),
+    (&["ecparam", "-genkey", "-noout", "-name", "secp384r1"], "P-384", 3),
+    (&["ecparam", "-genkey", "-noout", "-name", "secp521r1"], "P-521", 7),
+    (&["genpkey", "-algorithm", "ED25519"], "Ed25519", 1),
+    (&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"], "RSA-1024", 5),
+    (&["genpkey", "-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:1024"], "RSA-1024", 11),
+    (&["pkey", "-in", concat!(env!("CARGO_MANIFEST_DIR"), "/src/key/rsa-8192.pem")], "RSA-8192", 2003),
 ];
 
 /// Runs openssl and returns its output, or `None` if it fails.
@@ -58,7 +59,7 @@ fn is_strict(directory: &Path) -> bool {
 
 #[test]
 fn changed_keys_pair_only_if_openssl_agrees() {
-    for (arguments, step) in KEYS {
+    for (arguments, name, step) in KEYS {
         let home = tempfile::tempdir().unwrap();
         let (command, options) = arguments.split_first().unwrap();
         openssl(home.path(), &[&[*command, "-out", "key.pem"], options].concat()).unwrap();
@@ -66,6 +67,7 @@ fn changed_keys_pair_only_if_openssl_agrees() {
             ["req", "-x509", "-new", "-key", "key.pem", "-subj", "/CN=a", "-days", "9", "-out", "cert.pem"];
         openssl(home.path(), &certify).unwrap();
         let (public_key, format, der) = read(home.path());
+        assert_eq!(public_key.key_type().to_string(), name);
         let pairs =
             |der: &[u8]| PrivateKey::from_der(format, der).is_ok_and(|key| key.pairs_with(&public_key));
         assert!(pairs(&der), "{arguments:?}");

@@ -6,7 +6,7 @@ const P256: &[u8] = CURVES[0].oid;
 const SECP256K1: &[u8] = &oid!(raw 1.3.132.0.10);
 
 /// An `ECPrivateKey` with the given optional fields.
-fn sec1(scalar: &[u8], curve: Option<&[u8]>, point: Option<&[u8]>) -> Vec<u8> {
+pub(super) fn sec1(scalar: &[u8], curve: Option<&[u8]>, point: Option<&[u8]>) -> Vec<u8> {
     let curve = curve.map(|oid| write(CONTEXT_0, &[write(OID, &[oid])])).unwrap_or_default();
     let bits = |point: &[u8]| write(CONTEXT_1, &[write(BIT_STRING, &[&[0], point])]);
     let point = point.map(bits).unwrap_or_default();
@@ -14,7 +14,7 @@ fn sec1(scalar: &[u8], curve: Option<&[u8]>, point: Option<&[u8]>) -> Vec<u8> {
 }
 
 /// A `PrivateKeyInfo` with the given parameters and last field, encoded.
-fn pkcs8(version: u8, algorithm: &[u8], parameters: &[u8], key: &[u8], last: &[u8]) -> Vec<u8> {
+pub(super) fn pkcs8(version: u8, algorithm: &[u8], parameters: &[u8], key: &[u8], last: &[u8]) -> Vec<u8> {
     let algorithm = write(SEQUENCE, &[&write(OID, &[algorithm]), parameters]);
     let key = write(OCTET_STRING, &[key]);
     write(SEQUENCE, &[integer(&[version]).as_slice(), &algorithm, &key, last]).to_vec()
@@ -35,7 +35,7 @@ fn point_of(value: u8, curve: &Curve) -> Vec<u8> {
     read_sec1(&sec1(&scalar(value, curve.length), Some(curve.oid), None)).unwrap().public_key.bits
 }
 
-fn compressed(point: &[u8]) -> Vec<u8> {
+pub(super) fn compressed(point: &[u8]) -> Vec<u8> {
     [&[2 + point[point.len() - 1] % 2], &point[1..=point.len() / 2]].concat()
 }
 
@@ -161,6 +161,36 @@ fn parameters_must_be_those_of_the_algorithm() {
         let der = pkcs8(0, algorithm, parameters, &seed, &[]);
         let read = PrivateKey::from_der(KeyFormat::Pkcs8, &der);
         assert_eq!(read.err(), wanted, "{algorithm:02x?} {parameters:02x?}");
+    }
+}
+
+#[test]
+fn unsupported_types_are_named() {
+    let explicit: &[u8] = &[0x30, 0];
+    let scalar = sec1(&[7; 32], None, None);
+    let rsa = |version: u8, bits: usize, more: &[u8]| {
+        let number = |bits: usize| integer(&(BigUint::from(1u8) << (bits - 1)).to_bytes_be());
+        let half = bits / 2;
+        let numbers = [bits, 17, bits, half, half, half, half, half].map(number);
+        let numbers = numbers.iter().flat_map(|number| number.iter().copied()).collect::<Vec<u8>>();
+        (KeyFormat::Pkcs1, write(SEQUENCE, &[&*integer(&[version]), &numbers, more]).to_vec())
+    };
+    let other = |algorithm: &[u8], parameters: &[u8]| {
+        (KeyFormat::Pkcs8, pkcs8(0, algorithm, parameters, &scalar, &[]))
+    };
+    let rows = [
+        (rsa(0, 512, &[]), "RSA-512"),
+        (rsa(0, 8193, &[]), "RSA-8193"),
+        (rsa(1, 1024, &[0x30, 0]), "RSA with more than two primes"),
+        (other(&oid!(raw 1.3.101.110), &[]), "X25519"),
+        (other(&oid!(raw 1.3.101.113), &[]), "Ed448"),
+        (other(&oid!(raw 1.2.840.10040.4.1), explicit), "DSA"),
+        (other(EC, &write(OID, &[SECP256K1])), "secp256k1"),
+        (other(EC, &write(OID, &[&oid!(raw 1.3.132.0.33)])), "P-224"),
+        (other(EC, explicit), "EC with explicit curve parameters"),
+    ];
+    for ((format, der), name) in rows {
+        assert_eq!(PrivateKey::from_der(format, &der).err(), Some(KeyError::Unsupported(name.into())));
     }
 }
 

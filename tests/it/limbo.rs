@@ -10,12 +10,16 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use edgecert::bundle::{Bundle, Files};
+use edgecert::check::{self, CheckContext, PathRule, Status};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use time::macros::datetime;
 
-use crate::bundles::{Input, roots};
 use crate::harness::{cannot_run, env_var};
 
 /// The time of cases that give none.
@@ -93,21 +97,26 @@ fn case(json: Value) -> Case {
 /// Runs the checks on a case: `None` if it passes, else the names of the checks that failed.
 fn failed_checks(case: &Case) -> Option<Vec<String>> {
     let text = |name: &str| case.json[name].as_str();
-    let domains: Vec<&str> = case.json["domains"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|domain| domain.as_str().unwrap())
-        .collect();
-    let at = text("at").map_or(NOW, |at| OffsetDateTime::parse(at, &Rfc3339).unwrap());
-    let input = Input {
-        cert: text("cert").unwrap().as_bytes(),
-        domains: &domains,
-        at: Some(at),
-        anchors: Some(&roots(text("roots").unwrap())),
-        ..Input::default()
-    };
-    let failed = input.check().failed();
+    let domains = case.json["domains"].as_array().into_iter().flatten();
+    let domains: Vec<_> = domains.map(|domain| domain.as_str().unwrap().parse().unwrap()).collect();
+    let mut anchors = RootCertStore::empty();
+    for root in CertificateDer::pem_slice_iter(text("roots").unwrap().as_bytes()) {
+        anchors.add(root.unwrap()).unwrap();
+    }
+    let files = Files { cert: "cert.pem".into(), issuers: None, key: None };
+    let bundle = Bundle::from_bytes(&files, text("cert").unwrap().as_bytes(), None, None);
+    let findings = check::run(
+        &bundle,
+        &CheckContext {
+            domains: &domains,
+            at: text("at").map_or(NOW, |at| OffsetDateTime::parse(at, &Rfc3339).unwrap()),
+            untrusted: Status::Warn,
+            path: Some(PathRule { anchors: &anchors, no_path: Status::Fail }),
+            directory: None,
+        },
+    );
+    let failed = findings.iter().filter(|finding| finding.status == Status::Fail);
+    let failed: Vec<String> = failed.map(|finding| finding.check.to_string()).collect();
     (!failed.is_empty()).then_some(failed)
 }
 

@@ -1,7 +1,6 @@
 //! Building blocks of the tests: a hook to run, a lineage to deploy, and a sandbox that stands for the service and its
 //! edge. Each test owns its sandbox, ports and files.
 
-pub(crate) mod der;
 mod hook;
 mod host;
 mod lineage;
@@ -20,6 +19,7 @@ use serde_json::{Value, json};
 pub(crate) use edgecert_sandbox::{
     Account, Authority, EdgeAddress, EdgeMode, Fault, IssuedCert, Options, RecordedRequest, Sandbox, World,
 };
+pub(crate) use edgecert_workload::der;
 pub(crate) use hook::{Hook, Output, binary, edgecert, edgecert_with_heap, edgecert_with_memory, env_var};
 pub(crate) use host::record_sync;
 pub(crate) use lineage::{Lineage, generate_key, test_ca};

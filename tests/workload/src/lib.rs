@@ -5,6 +5,7 @@
 mod account;
 mod authority;
 mod call;
+pub mod der;
 mod instructions;
 mod lineage;
 mod programs;

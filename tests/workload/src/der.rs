@@ -1,34 +1,57 @@
-//! Encodes certificates that no tool issues, as unsigned DER.
+//! Encodes certificates and keys that no tool issues, in DER. Their signers have Ed25519 keys, each made from one byte.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "only tests and measurements use it, with input of their own"
+)]
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rcgen::{KeyPair, SigningKey as _};
 
-pub(crate) const SEQUENCE: u8 = 0x30;
-pub(crate) const INTEGER: u8 = 0x02;
-pub(crate) const DNS_NAME: u8 = 0x82;
-pub(crate) const UTC_TIME: u8 = 0x17;
-pub(crate) const GENERALIZED_TIME: u8 = 0x18;
-pub(crate) const BIT_STRING: u8 = 0x03;
+/// The tag of a `SEQUENCE`.
+pub const SEQUENCE: u8 = 0x30;
+/// The tag of an `INTEGER`.
+pub const INTEGER: u8 = 0x02;
+/// The tag of a DNS name in a SAN extension.
+pub const DNS_NAME: u8 = 0x82;
+/// The tag of a `UTCTime`.
+pub const UTC_TIME: u8 = 0x17;
+/// The tag of a `GeneralizedTime`.
+pub const GENERALIZED_TIME: u8 = 0x18;
+/// The tag of a `BIT STRING`.
+pub const BIT_STRING: u8 = 0x03;
 const BOOLEAN: u8 = 0x01;
-pub(crate) const OCTET_STRING: u8 = 0x04;
+/// The tag of an `OCTET STRING`.
+pub const OCTET_STRING: u8 = 0x04;
 const OID: u8 = 0x06;
+const ED25519: &str = "1.3.101.112";
 const UTF8: u8 = 0x0c;
 const SET: u8 = 0x31;
 
-/// The variable fields of an unsigned certificate; everything else is valid.
-pub(crate) struct ForgedCert<'a> {
-    pub(crate) subject: &'a str,
-    pub(crate) issuer: &'a str,
+/// The variable fields of a certificate; everything else is valid.
+pub struct ForgedCert<'a> {
+    /// A common name, or several attributes as in `/C=US/O=Example/CN=Root`.
+    pub subject: &'a str,
+    /// The issuer's name, in the same notation.
+    pub issuer: &'a str,
+    /// Makes the Ed25519 key of the certificate.
+    pub seed: u8,
+    /// Makes the Ed25519 key that signs it.
+    pub issuer_seed: u8,
     /// `notBefore` and `notAfter`, as tag and text.
-    pub(crate) validity: [(u8, &'a str); 2],
+    pub validity: [(u8, &'a str); 2],
     /// DNS names of the SAN extension; empty means no extension.
-    pub(crate) names: Vec<&'a [u8]>,
-    /// `SubjectPublicKeyInfo`; empty means an Ed25519 key.
-    pub(crate) key: Vec<u8>,
+    pub names: Vec<&'a [u8]>,
+    /// Another `SubjectPublicKeyInfo` than that of `seed`; empty means none.
+    pub key: Vec<u8>,
     /// Encoded extensions after the SAN.
-    pub(crate) extensions: Vec<Vec<u8>>,
-    /// The signature's `AlgorithmIdentifier`; empty means Ed25519.
-    pub(crate) signature: Vec<u8>,
+    pub extensions: Vec<Vec<u8>>,
+    /// The `AlgorithmIdentifier` of a signature that is none; empty means one with Ed25519.
+    pub signature: Vec<u8>,
 }
 
 impl Default for ForgedCert<'_> {
@@ -36,6 +59,8 @@ impl Default for ForgedCert<'_> {
         Self {
             subject: "a.example",
             issuer: "Private CA",
+            seed: 1,
+            issuer_seed: 2,
             validity: [(UTC_TIME, "200101000000Z"), (UTC_TIME, "491231235959Z")],
             names: vec![b"a.example"],
             key: Vec::new(),
@@ -46,16 +71,18 @@ impl Default for ForgedCert<'_> {
 }
 
 impl ForgedCert<'_> {
-    pub(crate) fn pem(&self) -> String {
+    /// The certificate in PEM.
+    pub fn pem(&self) -> String {
         pem("CERTIFICATE", &self.der())
     }
 
-    pub(crate) fn der(&self) -> Vec<u8> {
-        let ed25519 = sequence(&[oid("1.3.101.112")]);
-        let signature = tlv(BIT_STRING, &[0; 65]);
+    /// The certificate in DER.
+    pub fn der(&self) -> Vec<u8> {
+        let ed25519 = sequence(&[oid(ED25519)]);
         let or = |given: &Vec<u8>, default| if given.is_empty() { default } else { given.clone() };
         let algorithm = or(&self.signature, ed25519.clone());
-        let key = or(&self.key, sequence(&[ed25519, tlv(BIT_STRING, &[0; 33])]));
+        let public_key = [&[0], key_pair(self.seed).public_key_raw()].concat();
+        let key = or(&self.key, sequence(&[ed25519, tlv(BIT_STRING, &public_key)]));
         let [from, until] = self.validity.map(|(tag, date)| tlv(tag, date.as_bytes()));
         let mut fields = vec![
             tlv(0xa0, &tlv(INTEGER, &[2])),
@@ -75,18 +102,30 @@ impl ForgedCert<'_> {
         if !extensions.is_empty() {
             fields.push(tlv(0xa3, &sequence(&extensions)));
         }
-        sequence(&[sequence(&fields), algorithm, signature])
+        let fields = sequence(&fields);
+        let signature = key_pair(self.issuer_seed).sign(&fields).unwrap_or_default();
+        sequence(&[fields, algorithm, tlv(BIT_STRING, &[&[0], signature.as_slice()].concat())])
     }
 }
 
+/// Encodes the Ed25519 key that a seed makes, in PKCS#8.
+pub fn private_key(seed: u8) -> Vec<u8> {
+    let inner = tlv(OCTET_STRING, &[seed; 32]);
+    sequence(&[tlv(INTEGER, &[0]), sequence(&[oid(ED25519)]), tlv(OCTET_STRING, &inner)])
+}
+
+fn key_pair(seed: u8) -> KeyPair {
+    KeyPair::try_from(private_key(seed)).expect("any 32 bytes are a seed")
+}
+
 /// Encodes an extension around its encoded value.
-pub(crate) fn extension(id: &str, is_critical: bool, value: &[u8]) -> Vec<u8> {
+pub fn extension(id: &str, is_critical: bool, value: &[u8]) -> Vec<u8> {
     let critical = if is_critical { tlv(BOOLEAN, &[0xff]) } else { Vec::new() };
     sequence(&[oid(id), critical, tlv(OCTET_STRING, value)])
 }
 
 /// Encodes an object identifier in dotted notation.
-pub(crate) fn oid(dotted: &str) -> Vec<u8> {
+pub fn oid(dotted: &str) -> Vec<u8> {
     let numbers: Vec<u64> = dotted.split('.').map(|number| number.parse().unwrap()).collect();
     let mut content = Vec::new();
     for number in std::iter::once(numbers[0] * 40 + numbers[1]).chain(numbers[2..].iter().copied()) {
@@ -114,21 +153,21 @@ fn name(text: &str) -> Vec<u8> {
 }
 
 /// Encodes the `SubjectPublicKeyInfo` of an RSA key of this size.
-pub(crate) fn rsa_public_key(bits: usize) -> Vec<u8> {
+pub fn rsa_public_key(bits: usize) -> Vec<u8> {
     let oid = oid("1.2.840.113549.1.1.1");
     let key = sequence(&[integer_of_size(bits), tlv(INTEGER, &[1, 0, 1])]);
     sequence(&[sequence(&[oid, vec![5, 0]]), tlv(BIT_STRING, &[&[0], key.as_slice()].concat())])
 }
 
 /// Encodes the `SubjectPublicKeyInfo` of a P-256 key that is no point of the curve.
-pub(crate) fn ec_public_key() -> Vec<u8> {
+pub fn ec_public_key() -> Vec<u8> {
     let algorithm = sequence(&[oid("1.2.840.10045.2.1"), oid("1.2.840.10045.3.1.7")]);
     let point = [[0, 4].as_slice(), &[1; 64]].concat();
     sequence(&[algorithm, tlv(BIT_STRING, &point)])
 }
 
 /// Encodes an `RSAPrivateKey` of this size whose numbers are not a key.
-pub(crate) fn rsa_private_key(bits: usize, exponent_bits: usize) -> Vec<u8> {
+pub fn rsa_private_key(bits: usize, exponent_bits: usize) -> Vec<u8> {
     let half = || integer_of_size(bits / 2);
     let numbers = [
         integer_of_size(bits),
@@ -154,12 +193,13 @@ fn integer_of_size(bits: usize) -> Vec<u8> {
     tlv(INTEGER, &bytes)
 }
 
-pub(crate) fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
+/// Encodes a `SEQUENCE` of encoded elements.
+pub fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
     tlv(SEQUENCE, &parts.concat())
 }
 
 /// Encodes tag, length and content.
-pub(crate) fn tlv(tag: u8, content: &[u8]) -> Vec<u8> {
+pub fn tlv(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len().to_be_bytes();
     let significant = &length[length.iter().take_while(|byte| **byte == 0).count()..];
     let mut der = vec![tag];
@@ -173,7 +213,7 @@ pub(crate) fn tlv(tag: u8, content: &[u8]) -> Vec<u8> {
 }
 
 /// Splits a sequence into its encoded elements.
-pub(crate) fn elements(sequence: &[u8]) -> Vec<&[u8]> {
+pub fn elements(sequence: &[u8]) -> Vec<&[u8]> {
     let (mut rest, mut elements) = (content(sequence), Vec::new());
     while !rest.is_empty() {
         let (element, more) = rest.split_at(header(rest) + length(rest));
@@ -184,7 +224,7 @@ pub(crate) fn elements(sequence: &[u8]) -> Vec<&[u8]> {
 }
 
 /// The content of an encoded element, without tag and length.
-pub(crate) fn content(element: &[u8]) -> &[u8] {
+pub fn content(element: &[u8]) -> &[u8] {
     &element[header(element)..]
 }
 
@@ -200,9 +240,9 @@ fn length(element: &[u8]) -> usize {
 }
 
 /// Encodes a PEM block.
-pub(crate) fn pem(label: &str, der: &[u8]) -> String {
+pub fn pem(label: &str, der: &[u8]) -> String {
     let body = STANDARD.encode(der);
     let lines: Vec<&str> =
-        body.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        body.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap_or_default()).collect();
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }

@@ -1,0 +1,59 @@
+//! The check `chain`: proves a path if trust anchors are given, and warns of likely problems if not.
+
+use super::*;
+use der::UTC_TIME;
+
+/// An expired intermediate and a leaf that it issued.
+fn expired() -> [String; 2] {
+    let validity = [(UTC_TIME, "200101000000Z"), (UTC_TIME, "210101000000Z")];
+    let ca = ForgedCert { validity, ..ca("Expired CA", EXPIRED_CA) };
+    let validity = [(UTC_TIME, "220101000000Z"), (UTC_TIME, "230101000000Z")];
+    [ForgedCert { validity, ..issued(LEAF, EXPIRED_CA, "Expired CA", &[]) }.pem(), ca.pem()]
+}
+
+#[test]
+fn chain_must_reach_a_trust_anchor() {
+    let [leaf, intermediate, chain, _] = files();
+    let root = ca("Root", ROOT).pem();
+    let other_root = ForgedCert { issuer: "Other", issuer_seed: OTHER, ..ca("Other", OTHER) }.pem();
+    let former =
+        leaf.clone() + &ForgedCert { extensions: ca("", CA).extensions, ..ca("Intermediate", OLD_CA) }.pem();
+    let client = extension("2.5.29.37", false, &der::sequence(&[der::oid("1.3.6.1.5.5.7.3.2")]));
+    let client = issued(LEAF, CA, "Intermediate", &[client]).pem() + &intermediate;
+    let rows = [
+        (chain.clone(), &root, None),
+        (leaf.clone(), &intermediate, None),
+        (leaf, &root, Some("the chain does not end at one\n")),
+        (chain, &other_root, Some("the chain does not end at one\n")),
+        (former, &root, Some("a certificate was not signed by the issuer that it names\n")),
+        (expired().concat(), &root, Some("a certificate in the chain has expired\n")),
+        (client, &root, Some("a certificate in the chain is not for TLS servers\n")),
+    ];
+    for (cert, anchors, reason) in rows {
+        let line = reason.map_or("* chain: has a path to a trust anchor\n".into(), |reason| {
+            format!("x chain: cert.pem has no path to a trust anchor: {reason}")
+        });
+        Input { anchors: Some(&roots(anchors)), ..Input::new(&cert) }.finds(&line, &line);
+    }
+}
+
+#[test]
+fn likely_chain_problems_are_warnings() {
+    let [leaf, ..] = files();
+    let (old_ca, root) = (ca("Intermediate", OLD_CA).pem(), ca("Root", ROOT).pem());
+    let unrelated = ca("Other", OTHER).pem();
+    let without_issuer = "! chain: cert.pem holds the leaf without its issuer Intermediate\n";
+    let wrong =
+        "! chain: cert.pem holds an issuer Intermediate whose key is not the one that signed the leaf\n";
+    let ended = "! chain: cert.pem: the intermediate Expired CA expired at 2021-01-01T00:00:00Z\n";
+    let rows = [
+        ("leaf alone", leaf.clone(), without_issuer),
+        ("wrong intermediate", leaf.clone() + &old_ca, wrong),
+        ("root instead of the intermediate", leaf.clone() + &root, without_issuer),
+        ("unrelated intermediate", leaf + &unrelated, without_issuer),
+        ("expired intermediate", expired().concat(), ended),
+    ];
+    for (name, cert, line) in rows {
+        Input::new(&cert).finds(name, line);
+    }
+}

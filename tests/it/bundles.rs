@@ -1,0 +1,169 @@
+//! Certificate and key files that the checks judge, where only the program shows it. The checks themselves are tested in
+//! `src/check`.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::harness::der::{self, ForgedCert};
+use crate::harness::{Authority, Lineage, edgecert, request_lines, sandbox, test_ca};
+
+/// A leaf for `a.example` that may authenticate clients only; its key is that of seed 1.
+fn client_cert() -> String {
+    let usage = der::sequence(&[der::oid("1.3.6.1.5.5.7.3.2")]);
+    let extensions = vec![der::extension("2.5.29.37", false, &usage)];
+    ForgedCert { extensions, ..ForgedCert::default() }.pem()
+}
+
+#[test]
+fn each_check_decides_the_exit_code() {
+    let issued = test_ca().issue(&["a.example"]).unwrap();
+    let (chain, key) = (issued.fullchain(), issued.key);
+    let other_key = der::pem("PRIVATE KEY", &der::private_key(1));
+    let staging = Authority::new("(STAGING) Pear").unwrap().issue(&["a.example"]).unwrap();
+    let rows: [(&str, &str, &[&str], i32, &str); 9] = [
+        (&chain, &key, &[], 0, "* key       P-256, key and certificate match\n"),
+        (&chain.replace('\n', "\r"), &key, &[], 0, "private key; cleaned: line endings\n"),
+        (
+            &issued.cert.repeat(300),
+            &key,
+            &[],
+            65,
+            "x pem       HOME/cert.pem holds more than 256 PEM blocks\n",
+        ),
+        (
+            &chain,
+            &key,
+            &["--at", "2020-01-01T00:00:00Z"],
+            65,
+            "x validity  HOME/cert.pem is not valid before DATE",
+        ),
+        (
+            &chain,
+            &key,
+            &["--domain", "b.example"],
+            65,
+            "x names     HOME/cert.pem does not cover b.example, only a.example\n",
+        ),
+        (&chain, &other_key, &[], 65, "x key       HOME/key.pem is not the private key of HOME/cert.pem: "),
+        (
+            &client_cert(),
+            &other_key,
+            &[],
+            65,
+            "x purpose   HOME/cert.pem has the extended key usage clientAuth, ",
+        ),
+        (
+            &staging.fullchain(),
+            &staging.key,
+            &["--trust-anchors", "system", "--allow-untrusted"],
+            65,
+            "x chain     HOME/cert.pem has no path to a trust anchor: ",
+        ),
+        (
+            &staging.cert,
+            &staging.key,
+            &[],
+            65,
+            "x issuer    HOME/cert.pem was issued by (STAGING) Pear intermediate, ",
+        ),
+    ];
+    for (cert, key, arguments, code, line) in rows {
+        let hook = edgecert();
+        let [cert, key] = [hook.write_file("cert.pem", cert), hook.write_file("key.pem", key)];
+        let files = ["--cert".as_ref(), cert.as_os_str(), "--key".as_ref(), key.as_os_str()];
+        let output = hook.args(["check"]).args(files).args(arguments).run();
+        let shown = output.snapshot();
+        assert!(output.code == code && shown.contains(line), "{line}: {shown}");
+        // The hints of warnings are part of the report.
+        assert_eq!(output.stderr.contains("edgecert: hint: "), code != 0, "{line}: {shown}");
+    }
+}
+
+#[test]
+fn control_characters_are_not_printed() {
+    let names: Vec<&[u8]> = vec![b"\x1b[2J\x1b]0;title\x07a.example\nedgecert: served"];
+    let cert = ForgedCert { names, ..ForgedCert::default() }.pem();
+    for arguments in [&["--domain", "a.example"][..], &["--json"]] {
+        let hook = edgecert();
+        let file = hook.write_file("cert.pem", &cert);
+        let output = hook.args(["check", "--cert"]).args([file]).args(arguments).run().snapshot();
+        assert!(output.contains("[2J ]0;title a.example edgecert: served"), "{output}");
+        assert!(!output.chars().any(|c| c.is_control() && c != '\n'), "{output:?}");
+    }
+}
+
+#[test]
+fn certificate_and_key_share_one_file() {
+    let service = sandbox(&["a.example"]);
+    let issued = test_ca().issue(&["a.example"]).unwrap();
+    let hook = edgecert().against(&service);
+    let combined = format!("{}{}", issued.key, issued.fullchain()).replace('\n', "\r\n");
+    let file = hook.write_file("combined.pem", &combined);
+    let output = hook.args(["deploy", "--json", "--cert"]).args([&file]).succeeds();
+    let [record] = service.certs().try_into().unwrap();
+    assert_eq!(record["cert_pem"], issued.fullchain());
+    let mut key_sha256 = "sha256:".to_owned();
+    for byte in Sha256::digest(issued.key.as_bytes()) {
+        write!(key_sha256, "{byte:02x}").unwrap();
+    }
+    assert_eq!(record["key_sha256"], key_sha256);
+    let cleaned = "2 certificates and a private key; cleaned: line endings";
+    assert_eq!(output.json()["checks"][0]["detail"], cleaned);
+}
+
+#[test]
+fn deploy_refuses_client_certificates() {
+    let service = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let deploy = || edgecert().called_by_certbot(&lineage).against(&service);
+    let key = lineage.read("privkey.pem");
+    lineage.write("fullchain.pem", &client_cert());
+    lineage.write("privkey.pem", &der::pem("PRIVATE KEY", &der::private_key(1)));
+    let output = deploy().exits_with(65).snapshot();
+    let refusal = "edgecert: error: LINEAGE/fullchain.pem has the extended key usage clientAuth, without serverAuth; TLS clients reject it; nothing was sent\n\
+        edgecert: hint: issue it as a server certificate, with the extended key usage serverAuth\n";
+    assert!(output.contains(refusal), "{output}");
+    assert_eq!(request_lines(&service), Vec::<String>::new());
+    lineage.write("fullchain.pem", &(lineage.read("cert.pem") + &lineage.read("chain.pem")));
+    lineage.write("privkey.pem", &key);
+    deploy().succeeds();
+}
+
+#[test]
+fn every_settings_source_allows_untrusted_issuers() {
+    let service = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    lineage.save(&Authority::new("(STAGING) Pretend Pear").unwrap().issue(&["a.example"]).unwrap());
+    let hook = || edgecert().called_by_certbot(&lineage).against(&service);
+    let configured = |text: &str| {
+        let hook = hook();
+        let file = hook.write_file("config.toml", text);
+        hook.env("EDGECERT_CONFIG", file)
+    };
+    let entry = |value: &str| {
+        let path = lineage.path().display();
+        format!("allow_untrusted = false\n[[lineage]]\npath = \"{path}\"\nallow_untrusted = {value}\n")
+    };
+    let refused = [
+        hook(),
+        configured("allow_untrusted = false\n"),
+        configured("allow_untrusted = true\n").args(["--allow-untrusted=false"]),
+        configured(&entry("false")),
+    ];
+    for hook in refused {
+        let output = hook.exits_with(65);
+        assert!(output.stderr.contains("staging environment; browsers do not trust it"), "{}", output.stderr);
+    }
+    assert_eq!(request_lines(&service), Vec::<String>::new());
+    let allowed = [
+        hook().args(["--allow-untrusted"]),
+        hook().env("EDGECERT_ALLOW_UNTRUSTED", "true"),
+        configured("allow_untrusted = true\n"),
+        configured(&entry("true")),
+    ];
+    for hook in allowed {
+        let output = hook.succeeds();
+        assert!(output.stderr.contains("edgecert: warning: "), "{}", output.stderr);
+    }
+}
