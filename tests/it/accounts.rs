@@ -597,8 +597,8 @@ fn dumps_of_servers_are_lineages() {
 }
 
 #[test]
-fn thousand_lineages_cost_one_listing_per_account() {
-    const LINEAGES: usize = 500;
+fn five_hundred_lineages_cost_two_listings() {
+    const LINEAGES: usize = 250;
     let domains: Vec<String> = (0..LINEAGES).map(|number| format!("s{number}.example")).collect();
     let names: Vec<&str> = domains.iter().map(String::as_str).collect();
     let services = [sandbox(&names), sandbox(&names)];

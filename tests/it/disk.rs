@@ -20,7 +20,6 @@ const SITE: &str = "a.example";
 const WRITING_CALLS: [&str; 6] = ["mkdir", "openat", "flock", "write", "fsync", "rename"];
 /// More calls of one name than any run makes.
 const MAX_CALLS: usize = 1000;
-const ERRORS: [&str; 3] = ["ENOSPC", "EIO", "EROFS"];
 
 /// A service with one site, a lineage for it, and a state directory that outlives the runs.
 struct Scene {
@@ -149,12 +148,12 @@ impl InjectedFault {
 
 #[test]
 fn failed_write_only_warns_a_deployment() {
-    let fresh = ERRORS.into_iter().map(|error| (error, false));
-    let ways: Vec<_> = fresh.chain([("EIO", true)]).flat_map(|way| [(way, ""), (way, "+")]).collect();
+    // Which error it is makes no difference before the message.
+    let ways = [("ENOSPC", false, "+"), ("EROFS", false, ""), ("EIO", true, ""), ("EIO", true, "+")];
     let mut failures = 0;
     for call in WRITING_CALLS {
         let before = failures;
-        for ((error, is_renewal), onwards) in ways.iter().copied() {
+        for (error, is_renewal, onwards) in ways {
             let is_hit =
                 |count: &usize| InjectedFault { call, error, count: *count, onwards, is_renewal }.is_hit();
             failures += (1..MAX_CALLS).take_while(is_hit).count();

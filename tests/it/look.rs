@@ -67,7 +67,7 @@ impl Scene {
 
     fn deploy(&self, lineage: &str, issued: &IssuedCert) -> Hook {
         self.write(lineage, issued);
-        self.hook(&["--lineage", lineage, "--wait", "2"])
+        self.hook(&["--lineage", lineage, "--wait", "1"])
     }
 
     /// Replaces what differs from run to run, by text of the same width where lines are wrapped at it.
@@ -106,23 +106,39 @@ fn restrict(path: &Path, mode: u32) {
 /// Captures a run, each time in a new scene.
 #[track_caller]
 fn capture(file: &ExpectFile, prepare: impl Fn() -> (Scene, Hook) + Sync) {
-    let terminals = [("terminal", "C.UTF-8"), ("terminal, LANG=C", "C")];
-    let mut captures = at_once(terminals, |(title, locale)| {
+    let captures = at_once(VIEWS, |view| {
         let (scene, hook) = prepare();
-        let home = hook.home().to_str().unwrap().to_owned();
-        let shown = hook.env("TERM", "dumb").env("LANG", locale).shows_on_terminal(80).text;
-        assert!(locale != "C" || shown.is_ascii(), "{shown}");
-        format!("== {title}\n{}", scene.scrub(&shown.replace(&home, HOME)))
+        shown(&scene, hook, view)
     });
-    let (scene, hook) = prepare();
-    let home = hook.home().to_str().unwrap().to_owned();
-    let output = hook.env("LANG", "C.UTF-8").run();
-    assert!(output.stdout.is_ascii() && output.stderr.is_ascii(), "{}{}", output.stdout, output.stderr);
-    captures.push(format!("== piped\n{}", scene.scrub(&output.stdout.replace(&home, HOME))));
-    if !output.stderr.is_empty() {
-        captures.push(format!("== piped, standard error\n{}", scene.scrub(&output.stderr)));
-    }
     file.assert_eq(&captures.concat());
+}
+
+/// Captures a command that changes nothing.
+#[track_caller]
+fn capture_command(file: &ExpectFile, scene: &Scene, arguments: &[&str]) {
+    let captures = at_once(VIEWS, |view| shown(scene, scene.hook(arguments), view));
+    file.assert_eq(&captures.concat());
+}
+
+/// Titles, and the locale of a terminal; a pipe has none.
+const VIEWS: [(&str, Option<&str>); 3] =
+    [("terminal", Some("C.UTF-8")), ("terminal, LANG=C", Some("C")), ("piped", None)];
+
+fn shown(scene: &Scene, hook: Hook, (title, terminal): (&str, Option<&str>)) -> String {
+    let home = hook.home().to_str().unwrap().to_owned();
+    let Some(locale) = terminal else {
+        let output = hook.env("LANG", "C.UTF-8").run();
+        assert!(output.stdout.is_ascii() && output.stderr.is_ascii(), "{}{}", output.stdout, output.stderr);
+        let mut shown = format!("== {title}\n{}", scene.scrub(&output.stdout.replace(&home, HOME)));
+        if !output.stderr.is_empty() {
+            shown += "== piped, standard error\n";
+            shown += &scene.scrub(&output.stderr);
+        }
+        return shown;
+    };
+    let shown = hook.env("TERM", "dumb").env("LANG", locale).shows_on_terminal(80).text;
+    assert!(locale != "C" || shown.is_ascii(), "{shown}");
+    format!("== {title}\n{}", scene.scrub(&shown.replace(&home, HOME)))
 }
 
 #[test]
@@ -215,15 +231,12 @@ fn deploy_with_nothing_to_do() {
 
 #[test]
 fn check_with_findings() {
-    capture(&expect_file!["look/check.txt"], || {
-        let scene = Scene::shop_and_blog();
-        let expired = issue(&SHOP, [-100, -10]);
-        scene.write("shop", &expired);
-        // Without its intermediate.
-        fs::write(scene.root.path().join("shop/fullchain.pem"), &expired.cert).unwrap();
-        let hook = scene.hook(&["check", "--lineage", "shop"]);
-        (scene, hook)
-    });
+    let scene = Scene::shop_and_blog();
+    let expired = issue(&SHOP, [-100, -10]);
+    scene.write("shop", &expired);
+    // Without its intermediate.
+    fs::write(scene.root.path().join("shop/fullchain.pem"), &expired.cert).unwrap();
+    capture_command(&expect_file!["look/check.txt"], &scene, &["check", "--lineage", "shop"]);
 }
 
 #[test]
@@ -235,25 +248,22 @@ fn plan_with_every_step() {
         "shop.example.com",
         "www.shop.example.com",
     ];
-    capture(&expect_file!["look/plan.txt"], || {
-        let current = issue(&NAMES, [-10, 80]);
-        let records = [
-            (5, "shop.example.com", &current),
-            (6, "blog.example.com", &issue(&["blog.example.com"], [-1, 89])),
-            (7, "api.example.com", &issue(&["api.example.com"], [-80, 10])),
-        ];
-        let sites = [
-            (NAMES[0], Some(7)),
-            (NAMES[1], Some(6)),
-            (NAMES[2], None),
-            (NAMES[3], Some(5)),
-            (NAMES[4], Some(5)),
-        ];
-        let scene = Scene::new(&sites, &records);
-        scene.write("shop", &current);
-        let hook = scene.hook(&["plan", "--lineage", "shop"]);
-        (scene, hook)
-    });
+    let current = issue(&NAMES, [-10, 80]);
+    let records = [
+        (5, "shop.example.com", &current),
+        (6, "blog.example.com", &issue(&["blog.example.com"], [-1, 89])),
+        (7, "api.example.com", &issue(&["api.example.com"], [-80, 10])),
+    ];
+    let sites = [
+        (NAMES[0], Some(7)),
+        (NAMES[1], Some(6)),
+        (NAMES[2], None),
+        (NAMES[3], Some(5)),
+        (NAMES[4], Some(5)),
+    ];
+    let scene = Scene::new(&sites, &records);
+    scene.write("shop", &current);
+    capture_command(&expect_file!["look/plan.txt"], &scene, &["plan", "--lineage", "shop"]);
 }
 
 /// A host on which the shop was renewed, the blog is pending, and the certificate of the API has expired.
@@ -300,16 +310,9 @@ fn sync_with_every_result() {
 
 #[test]
 fn status_of_a_busy_host() {
-    capture(&expect_file!["look/status.txt"], || {
-        let scene = busy_host();
-        let hook = scene.hook(&["status"]);
-        (scene, hook)
-    });
-    capture(&expect_file!["look/status-wide.txt"], || {
-        let scene = busy_host();
-        let hook = scene.hook(&["status", "--wide"]);
-        (scene, hook)
-    });
+    let scene = busy_host();
+    capture_command(&expect_file!["look/status.txt"], &scene, &["status"]);
+    capture_command(&expect_file!["look/status-wide.txt"], &scene, &["status", "--wide"]);
 }
 
 #[test]

@@ -10,12 +10,11 @@ use tempfile::TempDir;
 
 use crate::harness::{
     EdgeAddress, EdgeMode, Fault, Hook, LISTING, Lineage, Options, Sandbox, configured, deploy, edgecert,
-    env_var, is_bound_to, record, request_lines, requests_during, sandbox, sandbox_with, sync, test_ca,
-    upload_count, world,
+    is_bound_to, record, request_lines, requests_during, sandbox, sandbox_with, sync, test_ca, upload_count,
+    world,
 };
 
-/// Number of runs against an optimized binary, and otherwise.
-const RUNS: [usize; 2] = [200, 20];
+const RUNS: usize = 20;
 
 /// A `deploy` with an empty state directory.
 fn fresh(service: &Sandbox, lineage: &Lineage) -> Hook {
@@ -44,8 +43,7 @@ fn repeated_runs_send_nothing() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     fresh(&service, &lineage).succeeds();
     connections(&service);
-    let [many, few] = RUNS;
-    for run in 0..if env_var("EDGECERT_BIN").is_some() { many } else { few } {
+    for run in 0..RUNS {
         let (hook, path) = match run % 2 {
             0 => (fresh(&service, &lineage), ""),
             _ => (fresh_sync(&service, &lineage), "/lineages/0"),

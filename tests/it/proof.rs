@@ -181,10 +181,10 @@ fn every_key_type_is_verified() {
         (&["genpkey", "-algorithm", "ED25519"], ["served", "served"]),
         (&["genpkey", "-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:2048"], ["synced", "synced"]),
     ];
-    for (key, outcomes) in kinds {
+    at_once(kinds, |(key, outcomes)| {
+        let renewed = Lineage::from_openssl(key, &["-days", "20"]);
         for (version, wanted) in ["-tls1_2", "-tls1_3"].into_iter().zip(outcomes) {
             let service = sandbox(&["a.example"]);
-            let renewed = Lineage::from_openssl(key, &["-days", "20"]);
             let shown = ["-cert", "cert.pem", "-key", "privkey.pem", "-cert_chain", "chain.pem", version];
             let server = TlsServer::start(&renewed, &shown);
             let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
@@ -192,7 +192,7 @@ fn every_key_type_is_verified() {
             let wanted = format!("a.example: {wanted}");
             assert_eq!(output.sites(), [wanted], "{key:?} {version}: {}", output.stdout);
         }
-    }
+    });
 }
 
 #[test]

@@ -18,7 +18,7 @@ use serde_json::Value;
 use self::world::{EdgeSetting, HostLineage, Run, World};
 use crate::harness::env_var;
 
-const WORLDS: u64 = 200;
+const WORLDS: u64 = 100;
 /// Most of the time is spent waiting.
 const THREADS: usize = 8;
 const MAX_ROUNDS: usize = 6;
@@ -97,14 +97,14 @@ fn try_world(seed: u64) -> Result<bool, String> {
 
 #[test]
 fn first_hosts_converge() {
-    assert!(converge_all(0..WORLDS / 10) > 0, "no world was served completely");
+    assert!(converge_all(0..WORLDS / 5) > 0, "no world was served completely");
 }
 
 #[test]
 fn every_host_converges() {
     let only = env_var("EDGECERT_TEST_WORLD").map(|seed| seed.to_str().unwrap().parse::<u64>().unwrap());
     let served = converge_all(only.map_or(0..WORLDS, |seed| seed..seed + 1));
-    assert!(only.is_some() || served > 50, "only {served} worlds were served completely");
+    assert!(only.is_some() || served > 25, "only {served} worlds were served completely");
 }
 
 /// Runs the worlds with these seeds; returns how many were served completely.
