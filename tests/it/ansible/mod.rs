@@ -58,6 +58,8 @@ impl ManagedHost {
             r#"
 - hosts: localhost
   connection: local
+  # The role needs none.
+  gather_facts: false
   roles:
     - role: edgecert
       vars:
@@ -154,7 +156,7 @@ const INSTALLED: [&str; 4] = [
 ];
 
 #[test]
-fn role_installs_once() {
+fn role_installs_once_and_deploys_renewals() {
     let service = sandbox(&["a.example", "www.a.example"]);
     let host = ManagedHost::new(&service);
     host.renew();
@@ -166,24 +168,13 @@ fn role_installs_once() {
     host.play(&[]).ends_with(6, 0);
     assert_eq!(INSTALLED.map(|path| host.has(path)), [true; 4]);
     assert_eq!(upload_count(&service), 1);
-
-    host.play(&[]).ends_with(0, 0);
-    assert_eq!(upload_count(&service), 1);
     // The timer's command finds the configured lineage deployed.
     let sync = host.command("/usr/local/bin/edgecert").arg("sync").output().unwrap();
     let summary = String::from_utf8(sync.stdout).unwrap();
     assert!(summary.starts_with("1 lineage: 1 unchanged"), "{summary}");
-}
 
-#[test]
-fn check_mode_reports_renewal() {
-    let service = sandbox(&["a.example", "www.a.example"]);
-    let host = ManagedHost::new(&service);
-    host.renew();
-    host.play(&[]).ends_with(6, 0);
     host.renew();
     let leaf = host.fingerprint();
-
     let play = host.play(&["--check", "--diff", "-vvv"]);
     play.ends_with(1, 0);
     for site in ["a.example", "www.a.example"] {
@@ -193,67 +184,41 @@ fn check_mode_reports_renewal() {
     assert_eq!(upload_count(&service), 1);
     host.play(&["-vvv"]).ends_with(1, 0);
     assert_eq!(upload_count(&service), 2);
+    host.play(&[]).ends_with(0, 0);
+    assert_eq!(upload_count(&service), 2);
 }
 
 #[test]
-fn failure_names_cause_and_hint() {
+fn failures_name_cause_and_hint() {
     let service = sandbox(&["other.example"]);
     let host = ManagedHost::new(&service);
-    host.renew();
-    let play = host.play(&[]);
-    play.ends_with(5, 1);
-    assert!(play.text.contains("none of the account's 1 site is covered"), "{}", play.text);
-    assert!(play.text.contains("hint: "), "{}", play.text);
-}
-
-#[test]
-fn secret_among_settings_is_refused() {
-    let service = sandbox(&["a.example"]);
-    let host = ManagedHost::new(&service);
-    host.renew();
-    let playbook =
-        host.playbook(&service).replace("        cert: ", "        settings: {api_key: x}\n        cert: ");
-    host.write("playbook.yml", &playbook);
-    let play = host.play(&[]);
-    play.ends_with(5, 1);
-    assert!(play.text.contains("api_key is an argument of its own"), "{}", play.text);
-}
-
-#[test]
-fn invalid_configuration_is_not_written() {
-    let service = sandbox(&["a.example"]);
-    let host = ManagedHost::new(&service);
     let playbook = host.playbook(&service);
-    let config = || host.command("cat").arg("/etc/edgecert/config.toml").output().unwrap().stdout;
-    let written = |settings: &str| {
-        host.write("playbook.yml", &playbook.replace("allow_untrusted: true", settings));
-        (host.play(&[]).text, config())
+    let play = |from: &str, to: &str| {
+        host.write("playbook.yml", &playbook.replace(from, to));
+        host.play(&[])
     };
-    let (shown, before) = written("wait: soon");
-    assert!(
-        shown.contains("failed to validate") && shown.contains("`wait`: expected a whole number"),
-        "{shown}"
-    );
-    assert!(before.is_empty(), "there is no file");
-    host.renew();
-    host.write("playbook.yml", &playbook);
-    host.play(&[]).ends_with(3, 0);
-    let before = config();
-    for settings in ["wait: null", "wiat: 60", "wait: soon"] {
-        let (shown, after) = written(settings);
-        assert!(shown.contains("failed to validate"), "{settings}: {shown}");
-        assert_eq!(after, before, "{settings}");
-    }
-}
+    let config = || host.command("cat").arg("/etc/edgecert/config.toml").output().unwrap().stdout;
+    let invalid = play("allow_untrusted: true", "wait: soon").text;
+    let message = "`wait`: expected a whole number";
+    assert!(invalid.contains("failed to validate") && invalid.contains(message), "{invalid}");
+    assert!(config().is_empty(), "there is no file");
 
-#[test]
-fn role_needs_no_gathered_facts() {
-    let service = sandbox(&["a.example"]);
-    let host = ManagedHost::new(&service);
     host.renew();
-    let playbook = host.playbook(&service);
-    host.write("playbook.yml", &playbook.replace("  connection", "  gather_facts: false\n  connection"));
-    host.play(&[]).ends_with(6, 0);
+    let uncovered = play("", "");
+    uncovered.ends_with(2, 1);
+    assert!(uncovered.text.contains("none of the account's 1 site is covered"), "{}", uncovered.text);
+    assert!(uncovered.text.contains("hint: "), "{}", uncovered.text);
+
+    let secret = play("        cert: ", "        settings: {api_key: x}\n        cert: ");
+    secret.ends_with(0, 1);
+    assert!(secret.text.contains("api_key is an argument of its own"), "{}", secret.text);
+
+    let before = config();
+    for settings in ["wait: null", "wiat: 60"] {
+        let shown = play("allow_untrusted: true", settings).text;
+        assert!(shown.contains("failed to validate"), "{settings}: {shown}");
+        assert_eq!(config(), before, "{settings}");
+    }
 }
 
 #[test]

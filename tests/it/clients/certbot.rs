@@ -3,9 +3,7 @@
 //! certbot is Debian's, or the one that `EDGECERT_TEST_CERTBOT` names. What both do runs in `certbot_renewals.rs` and
 //! `certbot_hooks.rs` with the newest of `PyPI`, too.
 
-use tempfile::TempDir;
-
-use crate::harness::{Lineage, Sandbox, edgecert, env_var, require_from_pypi, sandbox};
+use crate::harness::{Sandbox, edgecert, env_var, require_from_pypi, sandbox};
 
 use super::{Client, ClientOutput, Pebble, certificates, only_record, served_record};
 
@@ -116,29 +114,17 @@ fn certbot_deploys_and_renews_one_record() {
     assert_eq!(renewed.chain, certbot.chain());
 }
 
-#[test]
-fn quiet_certbot_deploys_silently() {
-    let service = sandbox(&["a.example"]);
-    let certbot = Certbot::deploying_to(&service);
-
-    let output = certbot.certonly(&["-q"], &["a.example"]).succeeds();
-    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""));
-    let first = served_record(&service, &["a.example"]);
-
-    let output = certbot.renew(&["-q"]).succeeds();
-    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""));
-    let renewed = served_record(&service, &["a.example"]);
-    assert_eq!((renewed.id, &renewed.chain), (first.id, &certbot.chain()));
-    assert_ne!(renewed.chain, first.chain);
-}
-
 /// This is why the hook records its own outcome: quiet certbot reports nothing.
 #[test]
 fn quiet_certbot_hides_hook_failure() {
     let service = sandbox(&["a.example"]);
     let certbot = Certbot::deploying_to(&service);
-    certbot.certonly(&["-q"], &["a.example"]).succeeds();
+    let output = certbot.certonly(&["-q"], &["a.example"]).succeeds();
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""));
     let first = served_record(&service, &["a.example"]);
+    let check = edgecert().args(["check", "--json", "--allow-untrusted", "--lineage"]);
+    let report = check.args([certbot.client.path(&format!("config/live/{NAME}"))]).succeeds().json();
+    assert_eq!(report["source"]["client"], "certbot");
 
     let certbot = certbot.with_service_down();
     let output = certbot.renew(&["-q"]).succeeds();
@@ -172,17 +158,6 @@ fn test_issuer_is_refused_under_certbot() {
     assert!(output.stderr.contains("Hook 'deploy-hook' reported error code 65"), "{}", output.stderr);
     assert!(output.stderr.contains("Pebble, a test server"), "{}", output.stderr);
     assert_eq!(service.requests().len(), 0, "nothing was sent");
-}
-
-#[test]
-fn certbot_directory_is_a_lineage() {
-    let service = sandbox(&["a.example"]);
-    let certbot = Certbot::deploying_to(&service).with_service_down();
-    certbot.certonly(&["-q"], &["a.example"]).succeeds();
-    let live = certbot.client.path(&format!("config/live/{NAME}"));
-    let output = edgecert().against(&service).args(["--json", "--allow-untrusted", "--lineage"]).args([live]);
-    assert_eq!(output.succeeds().json()["source"]["client"], "certbot");
-    assert_eq!(served_record(&service, &["a.example"]).chain, certbot.chain());
 }
 
 #[test]
@@ -248,34 +223,4 @@ fn post_hook_may_run_sync() {
     let renewed = served_record(&service, &["a.example"]);
     assert_eq!((renewed.id, &renewed.chain), (first.id, &certbot.chain()));
     assert_ne!(renewed.chain, first.chain);
-}
-
-#[test]
-fn fifty_parallel_hooks_share_state() {
-    let domains: Vec<String> = (0..50).map(|number| format!("s{number}.example")).collect();
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    for domain in &domains {
-        service.add_site(domain);
-    }
-    let lineages: Vec<Lineage> = domains.iter().map(|domain| Lineage::issued_for(&[domain])).collect();
-    let certbot = Certbot::deploying_to(&service)
-        .env("EDGECERT_STATE_DIR", state.path().to_str().expect("a plain path"));
-    std::thread::scope(|scope| {
-        let run = scope.spawn(|| certbot.certonly(&[], &["a.example"]).succeeds());
-        let hooks: Vec<_> = lineages
-            .iter()
-            .map(|lineage| {
-                let hook = edgecert().called_by_certbot(lineage).against(&service);
-                scope.spawn(|| hook.env("EDGECERT_STATE_DIR", state.path()).succeeds())
-            })
-            .collect();
-        for hook in hooks {
-            hook.join().unwrap();
-        }
-        run.join().unwrap();
-    });
-    let records = service.certs();
-    assert_eq!(records.len(), 51);
-    let record = records.iter().find(|record| record["domain"] == "a.example").unwrap();
-    assert_eq!(certificates(record["cert_pem"].as_str().unwrap()), certbot.chain());
 }

@@ -88,13 +88,11 @@ const ECDSA: &str = "-G EC -g 256";
 
 #[test]
 fn certmonger_ignores_failed_deployment() {
-    for (key, key_type, shell) in [(RSA, "RSA-2048", "dash"), (ECDSA, "P-256", "bash")] {
-        let service = sandbox(&DOMAINS);
-        let namespaces = host(&service);
-        let certificate = Certificate { namespaces: &namespaces, directory: "tls", key, shell };
-        assert_sequence(&service, &certificate, &DOMAINS, key_type, 0);
-        assert_eq!(certificate.chain().len(), 2, "the certificate and its issuer");
-    }
+    let service = sandbox(&DOMAINS);
+    let namespaces = host(&service);
+    let certificate = Certificate { namespaces: &namespaces, directory: "tls", key: ECDSA, shell: "bash" };
+    assert_sequence(&service, &certificate, &DOMAINS, "P-256", 0);
+    assert_eq!(certificate.chain().len(), 2, "the certificate and its issuer");
 }
 
 #[test]

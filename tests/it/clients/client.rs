@@ -77,6 +77,13 @@ impl Client {
         self.env("PATH", path)
     }
 
+    /// Lets shell scripts wait for a twentieth of a second where they would wait for seconds.
+    pub(super) fn with_short_pauses(self) -> Self {
+        self.script("quick/sleep", "exec /bin/sleep 0.05\n");
+        let path = format!("{}:/usr/bin:/bin", self.path_text("quick"));
+        self.env("PATH", path)
+    }
+
     /// Points the hook to an address where nothing listens.
     pub(super) fn with_service_down(self) -> Self {
         self.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").env("EDGECERT_TIMEOUT", "1")

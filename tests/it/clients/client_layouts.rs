@@ -5,7 +5,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use crate::harness::{IssuedCert, edgecert, sandbox, sync, test_ca};
+use crate::harness::{IssuedCert, Lineage, edgecert, sandbox, sync, test_ca};
 
 use super::{certificates, only_record};
 
@@ -19,13 +19,20 @@ struct Layout {
     others: &'static [(&'static str, &'static str)],
 }
 
-const LAYOUTS: [Layout; 10] = [
+const LAYOUTS: [Layout; 11] = [
     Layout {
         client: "acmed",
         directory: "acmed/certs",
         chain: "a.example_ecdsa-p256.crt.pem",
         key: "a.example_ecdsa-p256.pk.pem",
         others: &[],
+    },
+    Layout {
+        client: "lego",
+        directory: "lego/certificates",
+        chain: "a.example.crt",
+        key: "a.example.key",
+        others: &[("a.example.issuer.crt", "CHAIN"), ("a.example.json", "{}")],
     },
     Layout {
         client: "mod_md",
@@ -132,7 +139,7 @@ fn each_layout_is_called_by_its_name() {
 /// A second lineage in the directory of another one is an error, not a choice.
 #[test]
 fn several_lineages_are_named() {
-    for layout in LAYOUTS.iter().filter(|layout| ["acmed", "simple-acme"].contains(&layout.client)) {
+    for layout in LAYOUTS.iter().filter(|layout| ["acmed", "lego", "simple-acme"].contains(&layout.client)) {
         let root = TempDir::new().unwrap();
         layout.write(&root, &test_ca().issue(&["a.example"]).unwrap());
         let directory = root.path().join(layout.directory);
@@ -158,4 +165,19 @@ fn staging_directory_is_refused() {
         let stderr = edgecert().against(&service).args(["--lineage"]).args([&staging]).exits_with(65).stderr;
         assert!(stderr.contains("staging"), "{}: {stderr}", layout.client);
     }
+}
+
+#[test]
+fn directory_without_certificate_is_refused() {
+    let service = sandbox(&["a.example"]);
+    let files = Lineage::issued_for(&["a.example"]);
+    fs::create_dir(files.file("empty")).unwrap();
+    for (name, reason) in
+        [("empty", "is not a lineage"), ("absent", "no such file"), ("cert.pem", "is not a lineage")]
+    {
+        let hook = edgecert().against(&service).args(["--lineage"]).args([files.file(name)]);
+        let stderr = hook.exits_with(66).stderr;
+        assert!(stderr.contains(name) && stderr.contains(reason), "{stderr}");
+    }
+    assert_eq!(service.requests().len(), 0);
 }

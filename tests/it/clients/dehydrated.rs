@@ -1,105 +1,152 @@
-//! dehydrated with the hook as `HOOK`, the program that it calls for every operation.
+//! dehydrated with edgecert as `HOOK`, the program that it calls for every operation, set by the command of the README.
 
-use std::fs;
+use std::path::PathBuf;
 
-use crate::harness::{Sandbox, edgecert, sandbox};
+use crate::harness::{Sandbox, edgecert, sandbox, upload_count};
+use crate::readme::{README, attach_command};
 
-use super::{Client, ClientOutput, Pebble, certificates, only_record, served_record};
+use super::{
+    Client, ClientCertificate, ClientOutput, Pebble, assert_later_wins, assert_sequence, served_record,
+};
 
-/// dehydrated with its own base directory, and the CA that issues to it.
-struct Dehydrated {
+const DOMAINS: [&str; 2] = ["a.example", "www.a.example"];
+
+/// A host with dehydrated, and the CA that issues to it.
+struct Host {
     client: Client,
     _ca: Pebble,
 }
 
-impl Dehydrated {
-    /// Registers an account; `hook` is the value of `HOOK`, relative to the client's home.
-    fn deploying_to(service: &Sandbox, hook: &str) -> Self {
+impl Host {
+    fn deploying_to(service: &Sandbox) -> Self {
         let ca = Pebble::start();
         let client = Client::new("dehydrated", "dehydrated").env("CURL_CA_BUNDLE", ca.ca_file());
         let client = client.deploying_to(service);
-        fs::create_dir(client.path("web")).unwrap();
-        client.write("domains.txt", "a.example www.a.example\n");
-        let (directory, base) = (ca.directory(), client.path_text(""));
-        let (web, hook) = (client.path_text("web"), client.path_text(hook));
+        client.write("web/empty", "");
+        let (directory, base) = (ca.directory(), client.path_text("."));
         client.write(
             "config",
             &format!(
-                "CA={directory}\nBASEDIR={base}\nWELLKNOWN={web}\nHOOK={hook}\n\
+                "CA={directory}\nBASEDIR={base}\nWELLKNOWN={base}/web\n\
                  KEYSIZE=2048\nACCOUNT_KEYSIZE=2048\n"
             ),
         );
+        let command = attach_command(README, "dehydrated").replace("/etc/dehydrated/config", "config");
+        let client = client.with_hook_in_path();
+        client.run_in_shell(&command).succeeds();
+        // The path is stored: dehydrated's cron job may have another PATH.
+        let client = client.with_short_pauses();
         client.run(["--config", "config", "--register", "--accept-terms"]).succeeds();
         Self { client, _ca: ca }
     }
 
-    fn with_service_down(self) -> Self {
-        Self { client: self.client.with_service_down(), ..self }
+    fn certificate(&self, alias: &'static str, algorithm: &'static str) -> Certificate<'_> {
+        Certificate { host: self, alias, algorithm }
+    }
+}
+
+/// A certificate with its own alias, which names its directory.
+struct Certificate<'a> {
+    host: &'a Host,
+    alias: &'static str,
+    algorithm: &'static str,
+}
+
+impl Certificate<'_> {
+    fn cron(&self, options: &[&str]) -> ClientOutput {
+        let domains = DOMAINS.join(" ");
+        let arguments = ["--config", "config", "--cron", "--domain", &domains, "--alias", self.alias];
+        self.host.client.run([&arguments, &["--algo", self.algorithm][..], options].concat())
+    }
+}
+
+impl ClientCertificate for Certificate<'_> {
+    fn client(&self) -> &Client {
+        &self.host.client
     }
 
-    /// Runs `dehydrated --cron`.
-    fn cron(&self) -> ClientOutput {
-        self.client.run(["--config", "config", "--cron"])
+    fn files(&self) -> [PathBuf; 2] {
+        let directory = self.host.client.path("certs").join(self.alias);
+        ["fullchain.pem", "privkey.pem"].map(|name| directory.join(name))
     }
 
-    fn chain(&self) -> Vec<String> {
-        certificates(&self.client.read("certs/a.example/fullchain.pem"))
+    fn issue(&self) -> ClientOutput {
+        self.cron(&[])
+    }
+
+    fn renew(&self) -> ClientOutput {
+        self.cron(&["--force"])
     }
 }
 
 #[test]
-fn dehydrated_deploys_and_keeps_unchanged() {
-    let service = sandbox(&["a.example", "www.a.example"]);
-    let dehydrated = Dehydrated::deploying_to(&service, "edgecert");
+fn dehydrated_survives_failed_renewal() {
+    let service = sandbox(&DOMAINS);
+    let host = Host::deploying_to(&service);
+    let certificate = host.certificate("a.example", "secp384r1");
+    let failed = assert_sequence(&service, &certificate, &DOMAINS, "P-384", 1);
+    let message = "deploy_cert hook returned with non-zero exit code";
+    assert!(failed.stderr.contains(message), "{}", failed.stderr);
+}
 
-    let output = dehydrated.cron().succeeds();
-    assert!(output.stdout.contains("(created), bound to "), "{}", output.stdout);
-    let first = served_record(&service, &["a.example", "www.a.example"]);
-    assert_eq!(first.chain, dehydrated.chain());
+#[test]
+fn dehydrated_keys_of_both_types_share_site() {
+    let service = sandbox(&DOMAINS);
+    let host = Host::deploying_to(&service);
+    let certificates = [host.certificate("rsa", "rsa"), host.certificate("ec", "prime256v1")];
+    assert_later_wins(&service, [&certificates[0], &certificates[1]], &DOMAINS);
 
-    let output = dehydrated.cron().succeeds();
-    assert!(output.stdout.contains("Skipping renew"), "{}", output.stdout);
-    assert_eq!(served_record(&service, &["a.example", "www.a.example"]), first);
+    let uploads = upload_count(&service);
+    for certificate in &certificates {
+        // `unchanged_cert` of either.
+        let output = certificate.cron(&[]).succeeds();
+        assert!(output.stdout.contains("Skipping renew"), "{}", output.stdout);
+    }
+    assert_eq!(upload_count(&service), uploads, "unchanged_cert leaves the earlier certificate alone");
 }
 
 #[test]
 fn next_dehydrated_run_retries_deployment() {
-    let service = sandbox(&["a.example", "www.a.example"]);
-    let dehydrated = Dehydrated::deploying_to(&service, "edgecert");
-    let api = service.endpoints().api.clone();
-    let dehydrated = dehydrated.with_service_down();
-    let output = dehydrated.cron().exits_with(1);
-    assert!(output.stderr.contains("deploy_cert hook returned with non-zero exit code"), "{}", output.stderr);
+    let service = sandbox(&DOMAINS);
+    let mut host = Host::deploying_to(&service);
+    host.client = host.client.with_service_down();
+    host.certificate("a.example", "rsa").issue().exits_with(1);
+    let check = edgecert().args(["check", "--json", "--allow-untrusted", "--lineage"]);
+    let report = check.args([host.client.path("certs/a.example")]).succeeds().json();
+    assert_eq!(report["source"]["client"], "dehydrated");
 
-    let client = dehydrated.client.env("EDGECERT_BASE_URL", api).env("EDGECERT_TIMEOUT", "90");
-    let dehydrated = Dehydrated { client, ..dehydrated };
-    dehydrated.cron().succeeds();
-    assert_eq!(served_record(&service, &["a.example", "www.a.example"]).chain, dehydrated.chain());
+    let api = &service.endpoints().api;
+    host.client = host.client.env("EDGECERT_BASE_URL", api).env("EDGECERT_TIMEOUT", "90");
+    let certificate = host.certificate("a.example", "rsa");
+    certificate.cron(&[]).succeeds();
+    assert_eq!(served_record(&service, &DOMAINS).chain, certificate.chain());
 }
 
 /// dehydrated aborts if any operation fails, and treats the output of `generate_csr` as a CSR.
 #[test]
 fn other_dehydrated_operations_are_silent() {
-    let service = sandbox(&["a.example"]);
-    let dehydrated = Dehydrated::deploying_to(&service, "observed");
-    let (hook, calls) = (dehydrated.client.hook(), dehydrated.client.path_text("calls"));
-    let call = format!(
-        "output=$({hook} \"$@\" 2>&1)\ncode=$?\necho \"$1 $code ${{#output}}\" >>{calls}\nexit $code\n"
+    let service = sandbox(&DOMAINS);
+    let host = Host::deploying_to(&service);
+    let (hook, calls) = (host.client.hook(), host.client.path_text("calls"));
+    let observed = host.client.script(
+        "observed",
+        &format!(
+            "output=$({hook} \"$@\" 2>&1)\ncode=$?\necho \"$1 $code ${{#output}}\" >>{calls}\nexit $code\n"
+        ),
     );
-    dehydrated.client.script("observed", &call);
-    dehydrated.cron().succeeds();
-    dehydrated.cron().succeeds();
+    let config = host.client.read("config");
+    host.client.write("config", &format!("{config}\nHOOK={observed}\n"));
+    for _ in 0..2 {
+        host.certificate("a.example", "rsa").cron(&[]).succeeds();
+    }
 
-    let calls = dehydrated.client.read("calls");
+    let calls = host.client.read("calls");
     let (deployments, others): (Vec<&str>, Vec<&str>) = calls
         .lines()
         .partition(|call| call.starts_with("deploy_cert ") || call.starts_with("unchanged_cert "));
-    assert_eq!(deployments.len(), 2, "{calls}");
-    assert!(
-        deployments[0].starts_with("deploy_cert 0 ") && deployments[1].starts_with("unchanged_cert 0 "),
-        "{calls}"
-    );
-    assert_ne!(deployments[0], "deploy_cert 0 0", "the report of the deployment");
+    let [first, second] = deployments.try_into().expect("two deployments");
+    assert!(first.starts_with("deploy_cert 0 ") && second.starts_with("unchanged_cert 0 "), "{calls}");
+    assert_ne!(first, "deploy_cert 0 0", "the report of the deployment");
     assert!(others.iter().all(|call| call.ends_with(" 0 0")), "{calls}");
     for operation in [
         "this_hookscript_is_broken__dehydrated_is_working_fine__please_ignore_unknown_hooks_in_your_script",
@@ -112,17 +159,4 @@ fn other_dehydrated_operations_are_silent() {
     ] {
         assert!(others.iter().any(|call| call.starts_with(&format!("{operation} "))), "{operation}: {calls}");
     }
-}
-
-#[test]
-fn dehydrated_directory_is_a_lineage() {
-    let service = sandbox(&["a.example"]);
-    let dehydrated = Dehydrated::deploying_to(&service, "none");
-    dehydrated.client.script("none", "");
-    dehydrated.cron().succeeds();
-    let directory = dehydrated.client.path("certs/a.example");
-    let output =
-        edgecert().against(&service).args(["--json", "--allow-untrusted", "--lineage"]).args([directory]);
-    assert_eq!(output.succeeds().json()["source"]["client"], "dehydrated");
-    assert_eq!(only_record(&service).chain, dehydrated.chain());
 }

@@ -1,10 +1,10 @@
-//! lego: the real version 4 with its two hook flags, and an emulation of version 5's variables and files.
+//! lego: the real version 4 with its two hook flags. Version 5 follows its contract in `lego_script.rs`.
 
 use std::fs;
 
-use crate::harness::{Lineage, Sandbox, edgecert, openssl, request_lines, sandbox, test_ca};
+use crate::harness::{Lineage, Sandbox, edgecert, request_lines, sandbox};
 
-use super::{Client, ClientOutput, Pebble, certificates, only_record, served_record};
+use super::{Client, ClientOutput, Pebble, certificates, served_record};
 
 /// lego 4 with its own directory, and the CA that issues to it.
 struct Lego {
@@ -85,99 +85,20 @@ fn lego_fails_once_with_the_hook() {
     let output = lego.renew("30").succeeds();
     assert!(output.stderr.contains("no renewal"), "{}", output.stderr);
     assert_eq!(request_lines(&service), Vec::<String>::new());
-}
-
-#[test]
-fn lego_directory_is_a_lineage() {
-    let service = sandbox(&["a.example", "www.a.example"]);
-    let lego = Lego::deploying_to(&service).with_service_down();
-    lego.obtain().exits_with(75);
     for directory in ["lego", "lego/certificates"] {
-        let hook = edgecert().against(&service).args(["--json", "--allow-untrusted", "--lineage"]);
-        let output = hook.args([lego.client.path(directory)]).succeeds();
-        assert_eq!(output.json()["source"]["client"], "lego", "{directory}");
-        assert_eq!(served_record(&service, &["a.example", "www.a.example"]).chain, lego.chain());
+        let check = edgecert().args(["check", "--json", "--allow-untrusted", "--lineage"]);
+        let report = check.args([lego.client.path(directory)]).succeeds().json();
+        assert_eq!(report["source"]["client"], "lego", "{directory}");
     }
-}
-
-/// Issues a certificate and writes its files as lego names them.
-fn write_certificate(directory: &Lineage, stem: &str, names: &[&str]) {
-    let issued = test_ca().issue(names).unwrap();
-    directory.write(&format!("{stem}.crt"), &issued.fullchain());
-    directory.write(&format!("{stem}.issuer.crt"), &issued.chain);
-    directory.write(&format!("{stem}.key"), &issued.key);
-    directory.write(&format!("{stem}.json"), "{}");
-}
-
-/// A lineage directory without files.
-fn empty_directory() -> Lineage {
-    let lineage = Lineage::issued_for(&["unused.example"]);
-    for name in ["cert.pem", "chain.pem", "fullchain.pem", "privkey.pem"] {
-        fs::remove_file(lineage.file(name)).unwrap();
-    }
-    lineage
-}
-
-#[test]
-fn lego_5_is_recognised_by_its_variables() {
-    let service = sandbox(&["x.b.example", "b.example"]);
-    let files = empty_directory();
-    write_certificate(&files, "_.b.example", &["*.b.example", "b.example"]);
-    assert!(files.read("_.b.example.key").starts_with("-----BEGIN PRIVATE KEY-----"));
-    let mut hook = edgecert().against(&service).args(["--json"]);
-    // lego passes relative paths after `--path .`
-    hook.command().current_dir(files.path());
-    let output = hook
-        .env("LEGO_HOOK_ACCOUNT_EMAIL", "ops@b.example")
-        .env("LEGO_HOOK_ACCOUNT_SERVER", "https://acme.example/directory")
-        .env("LEGO_HOOK_CERT_NAME", "*.b.example")
-        .env("LEGO_HOOK_CERT_DOMAINS", "*.b.example,b.example")
-        .env("LEGO_HOOK_CERT_PATH", "_.b.example.crt")
-        .env("LEGO_HOOK_CERT_KEY_PATH", "_.b.example.key")
-        .env("LEGO_HOOK_ISSUER_CERT_PATH", "_.b.example.issuer.crt")
-        .env("LEGO_HOOK_CERT_PEM_PATH", "_.b.example.pem")
-        .succeeds();
-    assert_eq!(output.json()["source"]["client"], "lego");
-    let chain = served_record(&service, &["x.b.example", "b.example"]).chain;
-    assert_eq!(chain, certificates(&files.read("_.b.example.crt")));
-}
-
-#[test]
-fn lego_5_issuer_file_completes_chain() {
-    let service = sandbox(&["b.example"]);
-    let files = empty_directory();
-    write_certificate(&files, "b.example", &["b.example"]);
-    openssl(files.path(), &["x509", "-in", "b.example.crt", "-out", "b.example.crt"]);
-    edgecert()
-        .against(&service)
-        .env("LEGO_HOOK_CERT_PATH", files.file("b.example.crt"))
-        .env("LEGO_HOOK_CERT_KEY_PATH", files.file("b.example.key"))
-        .env("LEGO_HOOK_ISSUER_CERT_PATH", files.file("b.example.issuer.crt"))
-        .succeeds();
-    let bundle = files.read("b.example.crt") + &files.read("b.example.issuer.crt");
-    assert_eq!(only_record(&service).chain, certificates(&bundle));
 }
 
 #[test]
 fn lego_5_staging_directory_is_refused() {
     let service = sandbox(&["b.example"]);
-    let files = empty_directory();
-    write_certificate(&files, "b.example", &["b.example"]);
-    let hook = edgecert().against(&service).env("LEGO_HOOK_CERT_PATH", files.file("b.example.crt"));
-    hook.env("LEGO_HOOK_CERT_KEY_PATH", files.file("b.example.key"))
+    let files = Lineage::issued_for(&["b.example"]);
+    let hook = edgecert().against(&service).env("LEGO_HOOK_CERT_PATH", files.file("fullchain.pem"));
+    hook.env("LEGO_HOOK_CERT_KEY_PATH", files.file("privkey.pem"))
         .env("LEGO_HOOK_ACCOUNT_SERVER", "https://acme-staging-v02.api.letsencrypt.org/directory")
         .exits_with(65);
-    assert_eq!(service.requests().len(), 0);
-}
-
-#[test]
-fn two_lineages_in_one_directory_are_refused() {
-    let service = sandbox(&["a.example", "b.example"]);
-    let files = empty_directory();
-    write_certificate(&files, "a.example", &["a.example"]);
-    write_certificate(&files, "b.example", &["b.example"]);
-    let hook = edgecert().against(&service).args(["--lineage"]).args([files.path()]);
-    let stderr = hook.exits_with(66).stderr;
-    assert!(stderr.contains("a.example") && stderr.contains("b.example"), "{stderr}");
     assert_eq!(service.requests().len(), 0);
 }

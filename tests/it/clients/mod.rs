@@ -4,7 +4,6 @@
 //! The service is a sandbox inside the test. A test whose client is missing says so and names its Debian package.
 
 mod acme_sh;
-mod acmed;
 mod caddy;
 mod certbot;
 mod certbot_hooks;
@@ -14,8 +13,6 @@ mod client;
 mod client_layouts;
 mod cron_line;
 mod dehydrated;
-mod dehydrated_settings;
-mod layouts;
 mod lego;
 mod lego_script;
 mod mod_md;
@@ -28,7 +25,6 @@ mod record;
 mod renewal_race;
 mod sequence;
 mod traps;
-mod uacme;
 mod uacme_script;
 
 use client::{Client, ClientOutput};

@@ -126,7 +126,6 @@ impl Drop for Apache {
 fn apache_deploys_what_it_installs() {
     for (keys, file, ports) in [
         ("secp256r1", "pubcert.secp256r1.pem", [18_080, 18_443]),
-        ("rsa2048", "pubcert.pem", [18_081, 18_444]),
         // Of both, the script deploys one.
         ("secp256r1 rsa2048", "pubcert.pem", [18_082, 18_445]),
     ] {

@@ -98,22 +98,20 @@ impl ClientCertificate for Certificate<'_> {
 
 #[test]
 fn uacme_script_survives_failed_renewal() {
-    for (shell, uacme_type, key_type) in [("dash", "RSA", "RSA-2048"), ("bash", "EC", "P-256")] {
-        let service = sandbox(&DOMAINS);
-        let host = Host::deploying_to(&service, shell);
-        let certificate = host.certificate("uacme", uacme_type);
-        let failed = assert_sequence(&service, &certificate, &DOMAINS, key_type, 75);
-        assert!(!failed.stdout.contains("the next command"), "set -e notices the failure: {}", failed.stdout);
+    let service = sandbox(&DOMAINS);
+    let host = Host::deploying_to(&service, "bash");
+    let certificate = host.certificate("uacme", "EC");
+    let failed = assert_sequence(&service, &certificate, &DOMAINS, "P-256", 75);
+    assert!(!failed.stdout.contains("the next command"), "set -e notices the failure: {}", failed.stdout);
 
-        let requests = request_lines(&service).len();
-        let current = certificate.run("").succeeds();
-        assert_eq!((current.stdout.as_str(), current.stderr.as_str()), ("the next command\n", ""));
-        assert_eq!(request_lines(&service).len(), requests, "a certificate that is not due is no failure");
+    let requests = request_lines(&service).len();
+    let current = certificate.run("").succeeds();
+    assert_eq!((current.stdout.as_str(), current.stderr.as_str()), ("the next command\n", ""));
+    assert_eq!(request_lines(&service).len(), requests, "a certificate that is not due is no failure");
 
-        // Pebble does not know this account.
-        host.shell.write("uacme/private/key.pem", "no key");
-        certificate.run("--force").exits_with(2);
-    }
+    // Pebble does not know this account.
+    host.shell.write("uacme/private/key.pem", "no key");
+    certificate.run("--force").exits_with(2);
 }
 
 /// The line as written at the head of the script, with the hook for challenges of uacme's package.
