@@ -2,19 +2,18 @@
 //! receiver that cannot be reached is only a warning. The URL is a secret.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use tempfile::TempDir;
 
 use crate::harness::{
-    Hook, Lineage, Output, PANIC_IN_SLEEP, deploy, edgecert, require, require_trusted_root, run_with_syslog,
-    sandbox,
+    Hook, Lineage, Nginx, Output, PANIC_IN_SLEEP, deploy, edgecert, require_trusted_root, run_with_syslog,
+    sandbox, test_ca,
 };
 
 /// The secret part of each URL.
@@ -249,52 +248,10 @@ fn unsuccessful_call_is_only_a_warning() {
     assert_warns(&output, "cannot call heartbeat_url: ");
 }
 
-/// nginx with a certificate of the test CA, which passes the calls on to a receiver.
-struct Nginx {
-    process: Child,
-    /// Open, because a write to a closed pipe would kill it.
-    _log: Lines<BufReader<ChildStderr>>,
-    port: u16,
-    _directory: TempDir,
-}
-
-impl Nginx {
-    fn before(heartbeats: &Heartbeats, lineage: &Lineage) -> Self {
-        require("nginx", "nginx-light");
-        let directory = TempDir::new().unwrap();
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-        let temporary = temporary.map(|name| format!("{name}_temp_path {name};\n")).concat();
-        let (files, receiver) = (lineage.path().display(), heartbeats.port);
-        let config = format!(
-            "daemon off; master_process off; pid nginx.pid; error_log stderr notice;\nevents {{}}\nhttp {{\n\
-             access_log off;\n{temporary}server {{\nlisten 127.0.0.1:{port} ssl;\n\
-             ssl_certificate {files}/fullchain.pem;\nssl_certificate_key {files}/privkey.pem;\n\
-             location / {{ proxy_pass http://127.0.0.1:{receiver}; }}\n}}\n}}\n"
-        );
-        fs::write(directory.path().join("nginx.conf"), config).unwrap();
-        let mut nginx = Command::new("nginx");
-        nginx.args(["-e", "stderr", "-c", "nginx.conf", "-p"]).arg(directory.path());
-        let mut process = nginx.stderr(Stdio::piped()).spawn().unwrap();
-        // Logged once it listens.
-        let mut log = BufReader::new(process.stderr.take().unwrap()).lines();
-        let first = log.next().expect("nginx writes a line when it starts").unwrap();
-        assert!(first.contains("event method"), "{first}");
-        Self { process, _log: log, port, _directory: directory }
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 #[test]
 fn https_needs_a_trusted_certificate() {
-    let (heartbeats, lineage) = (Heartbeats::start(), Lineage::issued_for(&["localhost"]));
-    let nginx = Nginx::before(&heartbeats, &lineage);
+    let (heartbeats, issued) = (Heartbeats::start(), test_ca().issue(&["localhost"]).unwrap());
+    let nginx = Nginx::before(&format!("http://127.0.0.1:{}", heartbeats.port), &issued, "", "");
     let url = |host: &str| format!("https://{host}:{}/{ID}", nginx.port);
     let output = sync_nothing(&url("localhost")).succeeds();
     assert!(!output.stderr.contains("heartbeat_url"), "{}", output.stderr);
@@ -307,7 +264,8 @@ fn https_needs_a_trusted_certificate() {
     // `ca_file` is for the service only, not for the receiver.
     let hook = sync_nothing(&url("localhost"));
     let ca = hook.system_roots().to_owned();
-    let output = hook.env("SSL_CERT_FILE", lineage.file("cert.pem")).env("EDGECERT_CA_FILE", ca).succeeds();
+    let leaf = hook.write_file("leaf.pem", &issued.cert);
+    let output = hook.env("SSL_CERT_FILE", leaf).env("EDGECERT_CA_FILE", ca).succeeds();
     assert_warns(&output, &format!("{untrusted}s issuer is not in the trust store"));
     assert!(heartbeats.calls.try_recv().is_err());
 }

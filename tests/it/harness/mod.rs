@@ -5,6 +5,7 @@ mod hook;
 mod host;
 mod lineage;
 mod log_socket;
+mod nginx;
 mod openssl;
 mod runs;
 mod scrub;
@@ -24,6 +25,7 @@ pub(crate) use hook::{Hook, Output, binary, edgecert, edgecert_with_heap, edgece
 pub(crate) use host::record_sync;
 pub(crate) use lineage::{Lineage, generate_key, test_ca};
 pub(crate) use log_socket::{JOURNAL, LogSocket, SYSLOG, run_with_sockets, run_with_syslog};
+pub(crate) use nginx::Nginx;
 pub(crate) use openssl::{openssl, sign_between};
 pub(crate) use runs::{LISTING, at_once, change, configured, deploy, is_bound_to, requests_during, sync};
 pub(crate) use scrub::scrub_times;
