@@ -99,7 +99,7 @@ const CLIENTS: [(&str, &[&str]); 15] = [
     ("lego", &["clients::lego", "clients::lego_script"]),
     ("dehydrated", &["clients::dehydrated", "clients::recipes"]),
     ("uacme", &["clients::uacme_script"]),
-    ("Apache mod_md", &["clients::mod_md", "clients::recipes"]),
+    ("Apache mod_md", &["clients::mod_md"]),
     ("certmonger", &["clients::certmonger"]),
     ("Caddy", &["clients::caddy", "clients::recipes"]),
     ("acmed", &["clients::client_layouts", "clients::recipe_commands"]),

@@ -93,27 +93,6 @@ pub(super) const VERSIONS: [fn(&Sandbox) -> Certbot; 2] = [Certbot::deploying_to
 /// The name of the lineage, which is not one of its domains.
 pub(super) const NAME: &str = "shop";
 
-#[test]
-fn certbot_deploys_and_renews_one_record() {
-    let service = sandbox(&["a.example", "x.b.example", "other.example"]);
-    let certbot = Certbot::deploying_to(&service);
-
-    let output = certbot.certonly(&[], &["*.b.example", "a.example"]).succeeds();
-    assert!(output.stdout.contains("(created), bound to "), "certbot shows the report: {}", output.stdout);
-    let first = served_record(&service, &["a.example", "x.b.example"]);
-    assert_eq!(first.chain, certbot.chain());
-    assert!(
-        service.sites().iter().any(|site| site["domain"] == "other.example" && site["cert_id"].is_null())
-    );
-
-    let output = certbot.renew(&[]).succeeds();
-    assert!(output.stdout.contains("(replaced), bound to "), "certbot shows the report: {}", output.stdout);
-    let renewed = served_record(&service, &["a.example", "x.b.example"]);
-    assert_eq!(renewed.id, first.id);
-    assert_ne!(renewed.chain, first.chain);
-    assert_eq!(renewed.chain, certbot.chain());
-}
-
 /// This is why the hook records its own outcome: quiet certbot reports nothing.
 #[test]
 fn quiet_certbot_hides_hook_failure() {

@@ -2,9 +2,8 @@
 //! `sync`; and certificates of both types for one name.
 
 use std::path::PathBuf;
-use std::thread;
 
-use crate::harness::{Sandbox, edgecert, sandbox, upload_count};
+use crate::harness::{Sandbox, at_once, edgecert, sandbox, upload_count};
 
 use super::certbot::{Certbot, VERSIONS};
 use super::{Client, ClientCertificate, ClientOutput, assert_later_wins, assert_sequence, served_record};
@@ -48,13 +47,8 @@ fn sync_finishes_what_certbot_does_not_repeat() {
         let output = assert_sequence(&service, &certificate, &SITES, shown, 0);
         assert!(output.stderr.contains("Hook 'deploy-hook' reported error code 75"), "{}", output.stderr);
     };
-    thread::scope(|scope| {
-        for version in VERSIONS {
-            for (key_type, shown) in [("ecdsa", "P-256"), ("rsa", "RSA-2048")] {
-                scope.spawn(move || run(version, key_type, shown));
-            }
-        }
-    });
+    let types = [("ecdsa", "P-256"), ("rsa", "RSA-2048")];
+    at_once(VERSIONS.into_iter().zip(types), |(version, (key_type, shown))| run(version, key_type, shown));
 }
 
 /// certbot has a lineage for each type of key. The edge serves the one issued last.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::harness::{Sandbox, require, sandbox};
 
 use super::recipe_file::{commands, recipe};
-use super::{Client, ClientCertificate, ClientOutput, assert_later_wins, assert_sequence};
+use super::{Client, ClientCertificate, ClientOutput, assert_sequence};
 
 const SCRIPT: &str = "certmonger/edgecert-certmonger";
 const DOMAINS: [&str; 1] = ["example.com"];
@@ -72,18 +72,12 @@ impl ClientCertificate for Certificate<'_> {
         self.getcert(&format!("request -s -w -v -c local {} {command}", self.key))
     }
 
-    /// It drops what the command prints.
-    fn shows_output(&self) -> bool {
-        false
-    }
-
     fn renew(&self) -> ClientOutput {
         let file = format!("{}/cert.pem", self.directory);
         self.getcert(&format!("resubmit -s -w -v -f {}", self.namespaces.path_text(&file)))
     }
 }
 
-const RSA: &str = "-g 2048";
 const ECDSA: &str = "-G EC -g 256";
 
 #[test]
@@ -93,17 +87,4 @@ fn certmonger_ignores_failed_deployment() {
     let certificate = Certificate { namespaces: &namespaces, directory: "tls", key: ECDSA, shell: "bash" };
     assert_sequence(&service, &certificate, &DOMAINS, "P-256", 0);
     assert_eq!(certificate.chain().len(), 2, "the certificate and its issuer");
-}
-
-#[test]
-fn certmonger_keys_of_both_types_share_site() {
-    let service = sandbox(&DOMAINS);
-    let namespaces = &host(&service);
-    let [rsa, ecdsa] = [("rsa", RSA), ("ecdsa", ECDSA)].map(|(directory, key)| Certificate {
-        namespaces,
-        directory,
-        key,
-        shell: "dash",
-    });
-    assert_later_wins(&service, [&rsa, &ecdsa], &DOMAINS);
 }

@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::harness::{Sandbox, require, sandbox, state_files, sync};
 
 use super::{
-    Client, ClientCertificate, ClientOutput, Pebble, assert_later_wins, assert_sequence, certificates,
-    cron_command, served_record,
+    Client, ClientCertificate, ClientOutput, Pebble, assert_sequence, certificates, cron_command,
+    served_record,
 };
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hooks/lego/edgecert-lego");
@@ -159,14 +159,6 @@ fn cron_line_of_lego_script_deploys() {
         let chain = certificates(&host.shell.read("lego/certificates/example.com.crt"));
         assert_eq!(served_record(&service, &domains).chain, chain, "lego 5: {with_lego_5}");
     }
-}
-
-#[test]
-fn lego_keys_of_both_types_share_site() {
-    let service = sandbox(&DOMAINS);
-    let host = Host::deploying_to(&service, "dash");
-    let certificates = [host.certificate("lego-rsa", "rsa2048"), host.certificate("lego-ec", "ec256")];
-    assert_later_wins(&service, [&certificates[0], &certificates[1]], &DOMAINS);
 }
 
 /// The hook of the real lego 4 gets the signal that lego sends after 2 minutes.

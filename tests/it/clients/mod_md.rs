@@ -140,6 +140,8 @@ fn apache_deploys_what_it_installs() {
         apache.renew(2);
         let renewed = served_record(&service, &["a.example"]);
         assert_eq!(renewed.chain, apache.chain(file), "{keys}: {}", apache.client.read("log"));
+        let messages = apache.client.read("messages");
+        assert!(messages.lines().all(|message| message.ends_with(" 0")), "{messages}");
         assert_eq!(renewed.id, first.id, "the record is replaced in place");
         assert_ne!(renewed.chain, first.chain);
     }

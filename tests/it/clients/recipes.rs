@@ -36,26 +36,6 @@ fn assert_deployed(service: &Sandbox, issued: &IssuedCert) {
 }
 
 #[test]
-fn mod_md_script_deploys_when_installed() {
-    for name in SHELLS {
-        let service = sandbox(&["a.example"]);
-        let shell = shell(name, &service);
-        let issued = issue(&shell, "md/domains/a.example/pubcert.pem", "md/domains/a.example/privkey.pem");
-        let message = |words: &[&str]| {
-            let arguments = [script("mod_md/edgecert-mod-md"), shell.path("md").into()].into_iter();
-            shell.run(arguments.chain(words.iter().map(OsString::from)))
-        };
-        for other in ["renewing", "renewed", "expiring", "errored", "challenge-setup:http-01:a.example"] {
-            let output = message(&[other, "a.example"]).succeeds();
-            assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""), "{other}");
-        }
-        assert_eq!(service.requests().len(), 0);
-        message(&["installed", "a.example"]).succeeds();
-        assert_deployed(&service, &issued);
-    }
-}
-
-#[test]
 fn caddy_script_resolves_storage_keys() {
     for name in SHELLS {
         let service = sandbox(&["a.example"]);
@@ -78,17 +58,6 @@ fn caddy_script_resolves_storage_keys() {
         sync(&service, &shell.path("state")).env("EDGECERT_ALLOW_UNTRUSTED", "true").succeeds();
         assert_deployed(&service, &renewed);
     }
-}
-
-/// Caddy kills the handler after 30 seconds.
-#[test]
-fn caddy_script_ends_in_time() {
-    let shell = Client::new("dash", "dash");
-    let program = shell.script("arguments", "echo \"$@\"\n");
-    let data = shell.path("");
-    let shell = shell.env("EDGECERT_BIN", program).env("CADDY_DATA", data);
-    let output = shell.run([script("caddy/edgecert-caddy"), "a.crt".into(), "a.key".into()]).succeeds();
-    assert_eq!(output.stdout, "--cert a.crt --key a.key --timeout 25\n");
 }
 
 #[test]

@@ -161,18 +161,6 @@ fn variables_of_two_clients_are_refused() {
     assert_eq!(served_record(&service, &["a.example"]).chain, certificates(&certbot.read("fullchain.pem")));
 }
 
-/// Containers often have `CERT_PATH` and `CERT_KEY_PATH` for a web server.
-#[test]
-fn common_variables_do_not_hide_client() {
-    let service = sandbox(&["a.example"]);
-    let (lineage, other) = (Lineage::issued_for(&["a.example"]), Lineage::issued_for(&["b.example"]));
-    let hook =
-        edgecert().env("CERT_PATH", other.file("cert.pem")).env("CERT_KEY_PATH", other.file("privkey.pem"));
-    let report = hook.called_by_certbot(&lineage).against(&service).args(["--json"]).succeeds().json();
-    assert_eq!(report["source"]["client"], "certbot");
-    served_record(&service, &["a.example"]);
-}
-
 /// `Le_Domain` is what the user typed; the certificate has A-labels.
 #[test]
 fn unicode_domain_of_acme_sh_deploys() {

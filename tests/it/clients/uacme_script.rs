@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use crate::harness::{Sandbox, request_lines, require, require_tracer, sandbox};
 
 use super::{
-    Client, ClientCertificate, ClientOutput, Pebble, assert_later_wins, assert_sequence, certificates,
-    cron_command, served_record,
+    Client, ClientCertificate, ClientOutput, Pebble, assert_sequence, certificates, cron_command,
+    served_record,
 };
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hooks/uacme/edgecert-uacme");
@@ -129,14 +129,6 @@ fn cron_line_of_uacme_script_deploys() {
     host.line(&cron_command("uacme/edgecert-uacme", &program)).succeeds();
     let chain = certificates(&host.shell.read("uacme/example.com/cert.pem"));
     assert_eq!(served_record(&service, &domains).chain, chain);
-}
-
-#[test]
-fn uacme_keys_of_both_types_share_site() {
-    let service = sandbox(&DOMAINS);
-    let host = Host::deploying_to(&service, "dash");
-    let certificates = [host.certificate("uacme-rsa", "RSA"), host.certificate("uacme-ec", "EC")];
-    assert_later_wins(&service, [&certificates[0], &certificates[1]], &DOMAINS);
 }
 
 #[test]
