@@ -152,10 +152,10 @@ fn require_earlier_sites(
     scope: &Scope<'_, '_>,
     listing: &IndexedListing,
 ) -> Result<(), CommandError> {
-    if !scope.account.listing.site_gaps.is_empty() || scope.requests_any() {
+    if !listing.listing().site_gaps.is_empty() || scope.requests_any() {
         return Ok(());
     }
-    let lists_none = scope.account.listing.sites.is_empty();
+    let lists_none = listing.listing().sites.is_empty();
     let is_listed = |host: &str| listing.has_site(host);
     let sites = if lists_none && request.deployment.account.is_none() {
         let all = request.journal.all_deployments(request.memory);
@@ -221,8 +221,8 @@ async fn carry_out(
 /// Marks records that the complete listing lacked as created: if the response to an upload is lost, the response to
 /// its retry says that a record was replaced.
 fn find_created(results: &mut [UploadResult], listing: &IndexedListing) {
-    for stored in results.iter_mut().flatten().filter(|_| listing.listing().record_gaps.is_empty()) {
-        stored.is_new |= !listing.has_record(stored.id);
+    for stored in results.iter_mut().flatten() {
+        stored.is_new |= listing.is_deleted(stored.id);
     }
 }
 

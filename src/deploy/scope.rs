@@ -1,7 +1,6 @@
 //! What a deployment is for: the sites of the account that must get the certificate, what is known of them before
 //! anything is sent, and the plan that follows. No I/O.
 
-use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use time::OffsetDateTime;
@@ -75,14 +74,11 @@ impl<'l> Scope<'_, 'l> {
 
     /// Which other lineage of this host provides the certificate of a site, if any.
     fn superseded_on(&self, site: &Site) -> Option<NotNeeded> {
-        if !self.yields || !self.deployments.has_other(&site.domain, self.lineage) {
+        if !self.yields {
             return None;
         }
-        let exists = |id: &u64| {
-            !self.account.listing.record_gaps.is_empty()
-                || self.account.records.iter().any(|record| record.id == *id)
-        };
-        let site = (&site.domain, site.cert_id.filter(exists));
+        let record = site.cert_id.filter(|id| !self.account.listing.is_deleted(*id));
+        let site = (&site.domain, record);
         let later = self.deployments.superseding(site, self.lineage, &self.leaf, self.now)?;
         Some(NotNeeded::Superseded { lineage: later.lineage.clone(), issued: later.leaf.not_before })
     }
@@ -139,7 +135,7 @@ impl<'l> Scope<'_, 'l> {
             return Ok(any);
         }
         if !may_skip {
-            let sites = text::count(self.account.listing.sites.len(), "site");
+            let sites = text::count(self.account.listing.listing().sites.len(), "site");
             let names = text::list(&self.leaf.names);
             let message = format!("none of the account's {sites} is covered by the certificate for {names}");
             let error = CommandError::new(ErrorKind::Service, message);
@@ -180,13 +176,14 @@ impl<'l> Scope<'_, 'l> {
 
     /// The requested sites that need no deployment: other lineages supersede this one there, or they have the leaf.
     pub(super) fn not_needed(&self, survey: &Survey) -> HashMap<u64, NotNeeded> {
-        let records =
-            LazyCell::new(|| self.account.records.iter().map(|record| record.id).collect::<HashSet<u64>>());
-        let exists = |record: u64| !self.account.listing.record_gaps.is_empty() || records.contains(&record);
+        let listing = self.account.listing;
         let requested = self.account.sites.iter().filter(|site| self.requests(site));
         let not_needed = requested.filter_map(|site| {
-            let is_current =
-                || site.config_synced && self.has_leaf(site, survey) && site.cert_id.is_some_and(exists);
+            let is_current = || {
+                site.config_synced
+                    && self.has_leaf(site, survey)
+                    && site.cert_id.is_some_and(|id| !listing.is_deleted(id))
+            };
             let reason = self
                 .superseded_on(site)
                 .or_else(|| (!self.force && is_current()).then_some(NotNeeded::Current))?;

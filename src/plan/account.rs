@@ -1,22 +1,21 @@
-//! The account as the planner sees it: all of it, or the part around a lineage, which leads to the same plan.
+//! The part of an account that a decision for one lineage looks at. All of it would lead to the same decision.
 
-use crate::api::{Listing, Record, Site};
+use super::indexed_listing::IndexedListing;
+use crate::api::{Record, Site};
 
 /// Sites and records of an account, in the order of the listing.
 #[derive(Debug)]
 pub(crate) struct Account<'a> {
-    pub(crate) listing: &'a Listing,
+    pub(crate) listing: &'a IndexedListing,
     pub(crate) sites: Vec<&'a Site>,
     pub(crate) records: Vec<&'a Record>,
-    /// Whether a site that is not among `sites` may be bound to any record.
-    pub(crate) hides_bindings: bool,
 }
 
 #[cfg(test)]
 impl<'a> Account<'a> {
     /// All sites and records of a listing.
-    pub(crate) fn whole(listing: &'a Listing) -> Self {
-        let (sites, records) = (listing.sites.iter().collect(), listing.records.iter().collect());
-        Self { listing, sites, records, hides_bindings: listing.hides_bindings }
+    pub(crate) fn whole(listing: &'a IndexedListing) -> Self {
+        let (sites, records) = (&listing.listing().sites, &listing.listing().records);
+        Self { listing, sites: sites.iter().collect(), records: records.iter().collect() }
     }
 }

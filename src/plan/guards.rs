@@ -2,6 +2,7 @@
 
 use super::blocker::Blocker;
 use super::planner::Planner;
+use super::request::PlanRequest;
 use crate::api::{Record, RecordType};
 use crate::names::Domain;
 
@@ -10,7 +11,7 @@ impl<'a> Planner<'_, 'a> {
     pub(super) fn replaceable(&self, id: u64) -> Result<&'a Domain, Blocker> {
         // Even for a record that is not listed: the edge shows its leaf.
         self.check_older(id)?;
-        let record = self.records.get(&id).ok_or(Blocker::UnknownRecord(id))?;
+        let record = self.listing.record(id).ok_or(Blocker::UnknownRecord(id))?;
         let domain = self
             .upload_domain(record)
             .ok_or_else(|| Blocker::SeveralDomains { id, domains: record.domains.clone() })?;
@@ -20,7 +21,7 @@ impl<'a> Planner<'_, 'a> {
         if !(self.request.covers)(domain) {
             return Err(Blocker::NotCovered(id, domain.clone()));
         }
-        let owner = self.sites.get(domain.host()).ok_or_else(|| Blocker::NoSuchSite(id, domain.clone()))?;
+        let owner = self.listing.site(domain).ok_or_else(|| Blocker::NoSuchSite(id, domain.clone()))?;
         self.guard(domain).map_or(Ok(&owner.domain), Err)
     }
 
@@ -29,7 +30,12 @@ impl<'a> Planner<'_, 'a> {
         let stored = self.stored_for(domain);
         if stored.is_empty() {
             let is_hidden = !self.request.allow.partial
-                && self.account.listing.record_gaps.iter().any(|gap| gap.may_hide(|hidden| hidden == domain));
+                && self
+                    .listing
+                    .listing()
+                    .record_gaps
+                    .iter()
+                    .any(|gap| gap.may_hide(|hidden| hidden == domain));
             return is_hidden.then(|| Blocker::HiddenRecord(domain.clone()));
         }
         stored.iter().find_map(|record| {
@@ -43,14 +49,13 @@ impl<'a> Planner<'_, 'a> {
 
     /// Fails if a site that cannot be seen may lose coverage.
     fn hidden_sites(&self, id: u64) -> Option<Blocker> {
-        let allow = self.request.allow;
-        if allow.partial
-            || allow.shrink
-            || !(self.hides_bindings || self.account.listing.unreadable.contains(&id))
-        {
-            return None;
-        }
-        (!(self.request.keeps_names)(id)).then_some(Blocker::HiddenSites(id))
+        let PlanRequest { allow, covers, keeps_names, .. } = self.request;
+        let listing = self.listing.listing();
+        let is_hidden = listing.hides_bindings
+            || listing.unreadable.contains(&id)
+            || self.listing.unreadable_bindings().any(|site| !covers(&site.domain));
+        let is_guarded = is_hidden && !allow.partial && !allow.shrink && !keeps_names(id);
+        is_guarded.then_some(Blocker::HiddenSites(id))
     }
 
     /// Fails if the certificate in a record was issued later than the new one.
@@ -64,7 +69,7 @@ impl<'a> Planner<'_, 'a> {
     /// The domain that a record was uploaded for. A record may list all names that it covers; the domain is then the
     /// record's own name, because that is the default and edgecert sends no other name.
     fn upload_domain(&self, record: &'a Record) -> Option<&'a Domain> {
-        let is_site = |domain: &Domain| self.sites.contains_key(domain.host());
+        let is_site = |domain: &Domain| self.listing.has_site(domain.host());
         match (record.domains.as_slice(), &record.name) {
             ([domain], Some(name)) if is_site(name) && !is_site(domain) => Some(name),
             ([domain], _) => Some(domain),
@@ -78,7 +83,7 @@ impl<'a> Planner<'_, 'a> {
     }
 
     fn shrink(&self, id: u64) -> Option<Blocker> {
-        let uncovered = self.bound_to(id).iter().filter(|site| !(self.request.covers)(&site.domain));
+        let uncovered = self.listing.sites_bound_to(id).filter(|site| !(self.request.covers)(&site.domain));
         let uncovered_sites: Vec<String> = uncovered.map(|site| site.domain.to_string()).collect();
         let is_guarded = !uncovered_sites.is_empty() && !self.request.allow.shrink;
         is_guarded.then_some(Blocker::Shrink { id, uncovered_sites })

@@ -13,11 +13,6 @@ use crate::names::{Domain, Names};
 #[derive(Debug, Default)]
 pub(crate) struct IndexedListing {
     listing: Listing,
-    tables: Tables,
-}
-
-#[derive(Debug, Default)]
-struct Tables {
     sites_by_host: Table<u32>,
     /// Keyed by the host without its first label; wildcard sites are left out.
     sites_by_parent: Table<u32>,
@@ -39,8 +34,25 @@ type Found<'t, P> = Copied<Iter<'t, P>>;
 
 impl IndexedListing {
     pub(crate) fn new(listing: Listing) -> Self {
-        let tables = Tables::new(&listing);
-        Self { listing, tables }
+        let sites = || (0..).zip(&listing.sites);
+        let records = || (0..).zip(&listing.records);
+        let below = sites().filter(|(_, site)| !site.domain.host().starts_with('*'));
+        let bound = sites().filter(|(_, site)| site.cert_id.is_some());
+        let unreadable = sites().filter(|(_, site)| site.unreadable_cert_id.is_some());
+        let stored =
+            records().flat_map(|(at, record)| (0..).zip(domains_of(record)).map(move |(of, _)| (at, of)));
+        let host = |at| stored_host(&listing, at);
+        // A record is nearly always named after its domain.
+        let stored = stored.filter(|(at, of)| (0..*of).all(|other| host((*at, other)) != host((*at, *of))));
+        Self {
+            sites_by_host: Table::new(sites().map(|(at, _)| at), |at| host_of(&listing, at)),
+            sites_by_parent: Table::new(below.map(|(at, _)| at), |at| parent_of(&listing, at)),
+            sites_by_record: Table::new(bound.map(|(at, _)| at), |at| record_of(&listing, at)),
+            unreadable_bindings: unreadable.map(|(at, _)| at).collect(),
+            records_by_id: Table::new(records().map(|(at, _)| at), |at| id_of(&listing, at)),
+            records_by_host: Table::new(stored, host),
+            listing,
+        }
     }
 
     pub(crate) fn listing(&self) -> &Listing {
@@ -62,7 +74,7 @@ impl IndexedListing {
     }
 
     pub(crate) fn record(&self, id: u64) -> Option<&Record> {
-        self.record_at(self.with_id(id).next()?)
+        self.record_at(self.with_id(id).next_back()?)
     }
 
     /// Whether a record is listed.
@@ -70,9 +82,25 @@ impl IndexedListing {
         self.record(id).is_some()
     }
 
-    /// The records that are stored for a host: those named after it and those that list it.
+    /// Whether a record no longer exists. An incomplete listing may lack a record that does.
+    pub(crate) fn is_deleted(&self, id: u64) -> bool {
+        self.listing.record_gaps.is_empty() && !self.has_record(id)
+    }
+
+    /// The records that are stored for a host, so that an upload for it may replace them: those named after it and those
+    /// that list it.
     pub(crate) fn records_stored_for(&self, host: &str) -> impl Iterator<Item = &Record> {
         self.stored_for(host).filter_map(|at| self.record_at(at))
+    }
+
+    /// The sites that are bound to a record, listed or not.
+    pub(super) fn sites_bound_to(&self, record: u64) -> impl Iterator<Item = &Site> {
+        self.bound_to(record).filter_map(|at| self.site_at(at))
+    }
+
+    /// The sites whose binding cannot be read.
+    pub(super) fn unreadable_bindings(&self) -> impl Iterator<Item = &Site> {
+        self.unreadable_bindings.iter().filter_map(|at| self.site_at(*at))
     }
 
     /// The sites that these names cover, in the order of the listing.
@@ -82,10 +110,10 @@ impl IndexedListing {
         covered.into_iter().filter_map(|at| self.site_at(at)).collect()
     }
 
-    /// The part of the account that suffices to plan for a lineage: the sites that its names cover or that `domains`
+    /// The part of the account that suffices to decide for a lineage: the sites that its names cover or that `domains`
     /// requests, the records that these are bound to or that are stored for their hosts, and the sites that are bound
-    /// to these records or have their hosts. The whole account would lead to the same plan, because an upload for a
-    /// domain only replaces a record that is stored for that domain.
+    /// to these records or have their hosts. The whole account would lead to the same decisions, because an upload for
+    /// a domain only replaces a record that is stored for that domain.
     ///
     /// `records` and the sites bound to them are included, too.
     pub(crate) fn around<'a>(
@@ -99,9 +127,7 @@ impl IndexedListing {
         sort(&mut sites);
         let own = || sites.iter().filter_map(|at| self.site_at(*at));
         // Includes records that are not listed: other sites may be bound to them.
-        let bound = own().filter_map(|site| site.cert_id);
-        let mut ids: Vec<u64> = bound.chain(records).collect();
-        sort(&mut ids);
+        let mut ids: Vec<u64> = own().filter_map(|site| site.cert_id).chain(records).collect();
         let mut records: Vec<u32> = ids.iter().flat_map(|id| self.with_id(*id)).collect();
         records.extend(own().flat_map(|site| self.stored_for(site.domain.host())));
         sort(&mut records);
@@ -114,10 +140,7 @@ impl IndexedListing {
         sort(&mut sites);
         let sites = sites.into_iter().filter_map(|at| self.site_at(at)).collect();
         let records = records.into_iter().filter_map(|at| self.record_at(at)).collect();
-        let mut unreadable = self.tables.unreadable_bindings.iter().filter_map(|at| self.site_at(*at));
-        let hides_bindings = unreadable.any(|site| !names.cover(&site.domain));
-        let hides_bindings = self.listing.hides_bindings || hides_bindings;
-        Account { listing: &self.listing, sites, records, hides_bindings }
+        Account { listing: self, sites, records }
     }
 
     fn covered_by(&self, names: &Names) -> Vec<u32> {
@@ -134,46 +157,23 @@ impl IndexedListing {
     }
 
     fn at_host(&self, host: &str) -> Found<'_, u32> {
-        self.tables.sites_by_host.find(&host, |at| host_of(&self.listing, at))
+        self.sites_by_host.find(&host, |at| host_of(&self.listing, at))
     }
 
     fn below(&self, parent: &str) -> Found<'_, u32> {
-        self.tables.sites_by_parent.find(&parent, |at| parent_of(&self.listing, at))
+        self.sites_by_parent.find(&parent, |at| parent_of(&self.listing, at))
     }
 
     fn bound_to(&self, record: u64) -> Found<'_, u32> {
-        self.tables.sites_by_record.find(&Some(record), |at| self.site_at(at).and_then(|site| site.cert_id))
+        self.sites_by_record.find(&Some(record), |at| record_of(&self.listing, at))
     }
 
     fn with_id(&self, record: u64) -> Found<'_, u32> {
-        self.tables.records_by_id.find(&Some(record), |at| self.record_at(at).map(|record| record.id))
+        self.records_by_id.find(&Some(record), |at| id_of(&self.listing, at))
     }
 
     fn stored_for(&self, host: &str) -> impl Iterator<Item = u32> + use<'_> {
-        let stored = self.tables.records_by_host.find(&host, |at| stored_host(&self.listing, at));
-        stored.map(|(at, _)| at)
-    }
-}
-
-impl Tables {
-    fn new(listing: &Listing) -> Self {
-        let sites = || (0..).zip(&listing.sites);
-        let records = || (0..).zip(&listing.records);
-        let below = sites().filter(|(_, site)| !site.domain.host().starts_with('*'));
-        let bound = sites().filter(|(_, site)| site.cert_id.is_some());
-        let unreadable = sites().filter(|(_, site)| site.unreadable_cert_id.is_some());
-        let stored =
-            records().flat_map(|(at, record)| (0..).zip(domains_of(record)).map(move |(of, _)| (at, of)));
-        let cert_id = |at: u32| listing.sites.get(at as usize).and_then(|site| site.cert_id);
-        let record_id = |at: u32| listing.records.get(at as usize).map(|record| record.id);
-        Self {
-            sites_by_host: Table::new(sites().map(|(at, _)| at), |at| host_of(listing, at)),
-            sites_by_parent: Table::new(below.map(|(at, _)| at), |at| parent_of(listing, at)),
-            sites_by_record: Table::new(bound.map(|(at, _)| at), cert_id),
-            unreadable_bindings: unreadable.map(|(at, _)| at).collect(),
-            records_by_id: Table::new(records().map(|(at, _)| at), record_id),
-            records_by_host: Table::new(stored, |at| stored_host(listing, at)),
-        }
+        self.records_by_host.find(&host, |at| stored_host(&self.listing, at)).map(|(at, _)| at)
     }
 }
 
@@ -184,6 +184,15 @@ fn host_of(listing: &Listing, at: u32) -> &str {
 /// The host without its first label.
 fn parent_of(listing: &Listing, at: u32) -> &str {
     host_of(listing, at).split_once('.').map_or("", |(_, parent)| parent)
+}
+
+/// The record that a site is bound to.
+fn record_of(listing: &Listing, at: u32) -> Option<u64> {
+    listing.sites.get(at as usize)?.cert_id
+}
+
+fn id_of(listing: &Listing, at: u32) -> Option<u64> {
+    Some(listing.records.get(at as usize)?.id)
 }
 
 fn stored_host(listing: &Listing, (at, of): (u32, u32)) -> &str {

@@ -10,7 +10,7 @@ use fastrand::Rng;
 use time::OffsetDateTime;
 use time::macros::datetime;
 
-use super::{Account, Action, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf, Target};
+use super::{Account, Action, Allow, IndexedListing, NotNeeded, Plan, PlanRequest, RecordLeaf, Target};
 use crate::api::{Listing, Record, RecordType, Site};
 use crate::leaf::Leaf;
 use crate::names::Domain;
@@ -367,6 +367,7 @@ fn check_plans(accounts: u64) {
         let record_gaps = if hides_records { Listing::truncated().record_gaps } else { Vec::new() };
         let listing =
             Listing { records, sites, unreadable, record_gaps, hides_bindings, ..Listing::default() };
+        let listing = IndexedListing::new(listing);
         let account = Account::whole(&listing);
         let shown = ShowOnPanic { seed, model: &model };
         model.check(&Plan::new(&account, &request), &domains);

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::account::Account;
 use super::actions::{Action, Plan, Target, Upload};
 use super::blocker::Blocker;
+use super::indexed_listing::IndexedListing;
 use super::request::{NotNeeded, PlanRequest};
 use crate::api::{Record, Site};
 use crate::names::Domain;
@@ -19,20 +20,11 @@ struct Unplaced<'a> {
     domains: Vec<&'a Domain>,
 }
 
-/// A plan in the making, with indices of the account.
+/// A plan in the making.
 pub(super) struct Planner<'p, 'a> {
-    pub(super) account: &'p Account<'a>,
+    pub(super) listing: &'a IndexedListing,
     pub(super) request: &'p PlanRequest<'p>,
     covered: Vec<&'a Site>,
-    pub(super) records: HashMap<u64, &'a Record>,
-    /// The records that an upload for a host may replace: those named after it and those that list it.
-    stored: HashMap<&'a str, Vec<&'a Record>>,
-    /// Whether a site that the new certificate does not cover may be bound to any record.
-    pub(super) hides_bindings: bool,
-    /// The sites that are bound to each record.
-    bound: HashMap<u64, Vec<&'a Site>>,
-    /// The sites by host.
-    pub(super) sites: HashMap<&'a str, &'a Site>,
     /// The index of the upload for each host.
     uploads: HashMap<&'a str, usize>,
     plan: Plan<'a>,
@@ -40,33 +32,13 @@ pub(super) struct Planner<'p, 'a> {
 
 impl<'a> Plan<'a> {
     pub(crate) fn new(account: &Account<'a>, request: &PlanRequest<'_>) -> Self {
-        Planner::new(account, request).plan()
+        let covered = account.sites.iter().copied().filter(|site| (request.covers)(&site.domain)).collect();
+        let (uploads, plan) = (HashMap::new(), Plan::default());
+        Planner { listing: account.listing, request, covered, uploads, plan }.plan()
     }
 }
 
-impl<'p, 'a> Planner<'p, 'a> {
-    fn new(account: &'p Account<'a>, request: &'p PlanRequest<'p>) -> Self {
-        let mut bound: HashMap<u64, Vec<&'a Site>> = HashMap::new();
-        for &site in &account.sites {
-            if let Some(id) = site.cert_id {
-                bound.entry(id).or_default().push(site);
-            }
-        }
-        let is_unknown = |site: &Site| site.unreadable_cert_id.is_some() && !(request.covers)(&site.domain);
-        Self {
-            account,
-            request,
-            hides_bindings: account.hides_bindings || account.sites.iter().copied().any(is_unknown),
-            covered: account.sites.iter().copied().filter(|site| (request.covers)(&site.domain)).collect(),
-            records: account.records.iter().map(|record| (record.id, *record)).collect(),
-            stored: stored(&account.records),
-            bound,
-            sites: account.sites.iter().map(|site| (site.domain.host(), *site)).collect(),
-            uploads: HashMap::new(),
-            plan: Plan::default(),
-        }
-    }
-
+impl<'a> Planner<'_, 'a> {
     fn plan(mut self) -> Plan<'a> {
         let wanted = self.covered.iter().copied().filter(|site| self.request.is_wanted(site));
         let (unbound, bound): (Vec<&Site>, Vec<&Site>) = wanted.partition(|site| site.is_unbound());
@@ -87,7 +59,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         let mut domains = vec![&site.domain];
         let Some(id) = site.cert_id else { return self.rebind(site) };
         let blocker = match self.replaceable(id) {
-            Ok(domain) if !self.is_ambiguous(domain) || self.may_choose(site) => {
+            Ok(domain) if self.stored_for(domain).len() < 2 || self.may_choose(site) => {
                 let upload = self.upload(domain);
                 self.assign(site, Action::Replace(upload));
                 return None;
@@ -227,34 +199,13 @@ impl<'p, 'a> Planner<'p, 'a> {
     }
 
     /// The records that an upload for a domain may replace.
-    pub(super) fn stored_for(&self, domain: &Domain) -> &[&'a Record] {
-        self.stored.get(domain.host()).map_or(&[], Vec::as_slice)
-    }
-
-    fn is_ambiguous(&self, domain: &Domain) -> bool {
-        self.stored_for(domain).len() > 1
-    }
-
-    /// The sites that are bound to a record.
-    pub(super) fn bound_to(&self, id: u64) -> &[&'a Site] {
-        self.bound.get(&id).map_or(&[], Vec::as_slice)
+    pub(super) fn stored_for(&self, domain: &Domain) -> Vec<&'a Record> {
+        self.listing.records_stored_for(domain.host()).collect()
     }
 
     /// How many sites are bound to the records that an upload for a domain may replace.
     fn dependents(&self, domain: &Domain) -> usize {
-        self.stored_for(domain).iter().map(|record| self.bound_to(record.id).len()).sum()
+        let stored = self.listing.records_stored_for(domain.host());
+        stored.map(|record| self.listing.sites_bound_to(record.id).count()).sum()
     }
-}
-
-fn stored<'a>(records: &[&'a Record]) -> HashMap<&'a str, Vec<&'a Record>> {
-    let mut stored: HashMap<&str, Vec<&Record>> = HashMap::new();
-    for &record in records {
-        let mut hosts: Vec<&str> = record.domains.iter().chain(&record.name).map(Domain::host).collect();
-        hosts.sort_unstable();
-        hosts.dedup();
-        for host in hosts {
-            stored.entry(host).or_default().push(record);
-        }
-    }
-    stored
 }

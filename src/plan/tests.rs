@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use time::macros::datetime;
 
-use super::{Account, Allow, Plan, PlanRequest, RecordLeaf};
+use super::{Account, Allow, IndexedListing, Plan, PlanRequest, RecordLeaf};
 use crate::api::{List, Listing};
 use crate::leaf::Leaf;
 
@@ -40,6 +40,7 @@ impl Listed {
     #[track_caller]
     fn steps(&self, allow: Allow) -> Vec<String> {
         let listing = Listing::new(List::of(&self.records).unwrap(), List::of(&self.sites).unwrap());
+        let listing = IndexedListing::new(listing);
         let leaf = Leaf {
             fingerprint: "0123456789abcdef0".into(),
             names: Vec::new(),

@@ -23,11 +23,6 @@ impl IndexedListing {
         self.sites_covered_by(&lineage.names())
     }
 
-    /// Whether a record no longer exists. An incomplete listing may lack a record that does.
-    pub(super) fn is_deleted(&self, record: u64) -> bool {
-        self.listing().record_gaps.is_empty() && !self.has_record(record)
-    }
-
     /// A gap of the listing that may hide a site or a record of a lineage.
     pub(super) fn gap_for(&self, lineage: &Candidate<'_>) -> Option<&Gap> {
         let mut gaps = self.listing().gaps().peekable();
