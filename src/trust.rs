@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base64_simd::STANDARD;
-use memchr::memmem::Finder;
+use base64_simd::forgiving_decode_to_vec;
+use memchr::memmem::{Finder, find_iter};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 
@@ -67,16 +67,15 @@ fn load(roots: &Roots, deadline: Deadline) -> Result<RootCertStore, TrustStoreEr
 fn from_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, TrustStoreError> {
     let bad = |reason| TrustStoreError::CaFile { path: path.to_owned(), reason };
     let text = file::read(path, MAX_BYTES, deadline).map_err(TrustStoreError::Unreadable)?;
-    let (mut roots, mut count, mut unusable) = (RootCertStore::empty(), 0, 0);
-    let whole = for_each_certificate(&text, |certificate| {
-        count += 1;
-        unusable += usize::from(roots.add(certificate).is_err());
-    });
-    match whole {
-        None => Err(bad("it contains invalid PEM")),
-        Some(()) if count == 0 => Err(bad("it holds no certificate in PEM")),
-        Some(()) if unusable > 0 => Err(bad("it holds a certificate that cannot be a trust anchor")),
-        Some(()) => Ok(roots),
+    let (mut roots, mut are_usable) = (RootCertStore::empty(), true);
+    for certificate in certificates(&text) {
+        let certificate = certificate.ok_or_else(|| bad("it contains invalid PEM"))?;
+        are_usable &= roots.add(certificate).is_ok();
+    }
+    match (are_usable, roots.is_empty()) {
+        (false, _) => Err(bad("it holds a certificate that cannot be a trust anchor")),
+        (true, true) => Err(bad("it holds no certificate in PEM")),
+        (true, false) => Ok(roots),
     }
 }
 
@@ -101,58 +100,23 @@ fn of_system(named: bool, file: Option<&Path>, deadline: Deadline) -> Result<Roo
 /// The usable certificates of a bundle file; `None` if it cannot be read or is damaged.
 fn bundle(path: &Path) -> Option<RootCertStore> {
     let mut roots = RootCertStore::empty();
-    for_each_certificate(&file::read(path, MAX_BYTES, file::default_deadline()).ok()?, |certificate| {
-        let _ = roots.add(certificate);
-    })?;
+    for certificate in certificates(&file::read(path, MAX_BYTES, file::default_deadline()).ok()?) {
+        let _ = roots.add(certificate?);
+    }
     Some(roots)
 }
 
-const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
-const END: &[u8] = b"-----END CERTIFICATE-----";
-
-/// Decodes the certificates of a bundle, one after another in the same memory; `None` if a block is damaged.
-///
-/// They are not secret, so decoding need not take constant time.
-fn for_each_certificate(bundle: &[u8], mut take: impl FnMut(CertificateDer<'_>)) -> Option<()> {
-    let (begin, end) = (Finder::new(BEGIN), Finder::new(END));
-    let (mut rest, mut buffer) = (bundle, Vec::new());
-    while let Some(block) = begin.find(rest).and_then(|at| rest.get(at + BEGIN.len()..)) {
-        let (body, after) = block.split_at_checked(end.find(block)?)?;
-        let length = decode_strict(body, &mut buffer).or_else(|| decode_lax(body, &mut buffer))?;
-        take(CertificateDer::from(buffer.get(..length)?));
-        rest = after;
-    }
-    Some(())
-}
-
-/// Decodes a body whose lines have 64 characters (RFC 7468, section 3), and returns its length. All common bundles are
-/// written like this; without a search for line ends, decoding takes half the time. `None`: the lines may have another
-/// length.
-fn decode_strict(body: &[u8], buffer: &mut Vec<u8>) -> Option<usize> {
-    const LINE: usize = 64;
-    buffer.clear();
-    let mut rest = body.strip_prefix(b"\n")?;
-    while let Some((line, more)) = rest.split_at_checked(LINE + 1)
-        && let Some(full) = line.strip_suffix(b"\n")
-    {
-        buffer.extend_from_slice(full);
-        rest = more;
-    }
-    buffer.extend_from_slice(rest.trim_ascii_end());
-    decode(buffer)
-}
-
-/// Decodes a body with lines of any length, and returns its length; `None` if it is damaged.
-fn decode_lax(body: &[u8], buffer: &mut Vec<u8>) -> Option<usize> {
-    buffer.clear();
-    for line in body.split(|byte| *byte == b'\n') {
-        buffer.extend_from_slice(line.trim_ascii());
-    }
-    decode(buffer)
-}
-
-fn decode(base64: &mut [u8]) -> Option<usize> {
-    STANDARD.decode_inplace(base64).ok().map(|der| der.len())
+/// Decodes the certificates of a bundle, one after another: together they would take more memory than all else. `None`
+/// stands for a damaged block. They are not secret, so decoding need not take constant time.
+fn certificates(bundle: &[u8]) -> impl Iterator<Item = Option<CertificateDer<'static>>> {
+    const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+    const END: &str = "-----END CERTIFICATE-----";
+    let end = Finder::new(END);
+    find_iter(bundle, BEGIN).map(move |at| {
+        let block = bundle.get(at + BEGIN.len()..)?;
+        let body = block.get(..end.find(block)?)?;
+        forgiving_decode_to_vec(body).ok().map(CertificateDer::from)
+    })
 }
 
 #[cfg(test)]
@@ -166,9 +130,7 @@ mod tests {
     const END: &str = "-----END CERTIFICATE-----";
 
     fn certificates(bundle: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
-        let mut certificates = Vec::new();
-        for_each_certificate(bundle, |certificate| certificates.push(certificate.into_owned()))?;
-        Some(certificates)
+        super::certificates(bundle).collect()
     }
 
     /// Compares with another reader of PEM.
