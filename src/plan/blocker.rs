@@ -62,44 +62,49 @@ pub(crate) enum Blocker {
 impl Blocker {
     /// Whether it is a guard: the upload would succeed and break something else.
     pub(crate) fn is_guard(&self) -> bool {
-        matches!(
-            self,
-            Self::SystemIssued(_)
-                | Self::Shrink { .. }
-                | Self::HiddenSites(_)
-                | Self::HiddenRecord(_)
-                | Self::Older { .. }
-        )
+        self.flag().is_some_and(|flag| flag != REBIND)
+    }
+
+    /// The flag that overrides it.
+    fn flag(&self) -> Option<&'static str> {
+        match self {
+            Self::NoRecord => None,
+            Self::UnknownRecord(_)
+            | Self::SeveralDomains { .. }
+            | Self::NotCovered(..)
+            | Self::NoSuchSite(..)
+            | Self::Ambiguous { .. }
+            | Self::UnreadableBinding(_) => Some(REBIND),
+            Self::SystemIssued(_) => Some(REPLACE_LETS.flag),
+            Self::Shrink { .. } => Some(ALLOW_SHRINK.flag),
+            Self::HiddenSites(_) | Self::HiddenRecord(_) => Some(ALLOW_PARTIAL.flag),
+            Self::Older { .. } => Some(ALLOW_OLDER.flag),
+        }
     }
 
     /// The reason in a few words, with the flag that overrides it. The error has the details.
     pub(super) fn summary(&self) -> String {
-        let (reason, flag) = match self {
-            Self::UnknownRecord(id) => {
-                (format!("bound to certificate {id}, which is not listed"), "--rebind")
-            }
-            Self::SeveralDomains { id, .. } => {
-                (format!("certificate {id} is stored for several domains"), "--rebind")
-            }
+        let reason = match self {
+            Self::UnknownRecord(id) => format!("bound to certificate {id}, which is not listed"),
+            Self::SeveralDomains { id, .. } => format!("certificate {id} is stored for several domains"),
             Self::NotCovered(id, domain) | Self::NoSuchSite(id, domain) => {
-                (format!("bound to certificate {id} of {domain}"), "--rebind")
+                format!("bound to certificate {id} of {domain}")
             }
-            Self::Ambiguous { id, domain } => {
-                (format!("certificate {id} is one of several for {domain}"), "--rebind")
-            }
-            Self::NoRecord => return "no record to bind it to".into(),
-            Self::UnreadableBinding(_) => ("its cert_id cannot be read".into(), "--rebind"),
-            Self::SystemIssued(id) => (format!("the service renews certificate {id}"), "--replace-lets"),
+            Self::Ambiguous { id, domain } => format!("certificate {id} is one of several for {domain}"),
+            Self::NoRecord => "no record to bind it to".into(),
+            Self::UnreadableBinding(_) => "its cert_id cannot be read".into(),
+            Self::SystemIssued(id) => format!("the service renews certificate {id}"),
             Self::Shrink { id, uncovered_sites } => {
                 let sites = text::count(uncovered_sites.len(), "uncovered site");
-                (format!("certificate {id} is also bound to {sites}"), "--allow-shrink")
+                format!("certificate {id} is also bound to {sites}")
             }
-            Self::HiddenSites(_) | Self::HiddenRecord(_) => {
-                ("the service's list is incomplete".into(), "--allow-partial")
-            }
-            Self::Older { id, .. } => (format!("certificate {id} is newer"), "--allow-older"),
+            Self::HiddenSites(_) | Self::HiddenRecord(_) => "the service's list is incomplete".into(),
+            Self::Older { id, .. } => format!("certificate {id} is newer"),
         };
-        format!("{reason} ({flag})")
+        match self.flag() {
+            Some(flag) => format!("{reason} ({flag})"),
+            None => reason,
+        }
     }
 
     /// What to do about it; `can_rebind`: see [`Plan`](super::Plan).
@@ -123,15 +128,11 @@ impl Blocker {
                 "add those names to the certificate, or first give the other site a record of its own (deploy a lineage that covers it with `--domain NAME --wait 0`, then run `edgecert sites bind NAME ID`)",
                 &[ALLOW_SHRINK],
             ),
-            Self::HiddenSites(_) | Self::HiddenRecord(_) => (
-                "deploy again when the service lists everything",
-                &[Override { flag: "--allow-partial", purpose: "to replace the certificate anyway" }],
-            ),
+            Self::HiddenSites(_) | Self::HiddenRecord(_) => {
+                ("deploy again when the service lists everything", &[ALLOW_PARTIAL])
+            }
             Self::UnreadableBinding(_) => ("report this value to the service's support", rebind),
-            Self::Older { .. } => (
-                "deploy the latest renewal",
-                &[Override { flag: "--allow-older", purpose: "to go back to this one" }],
-            ),
+            Self::Older { .. } => ("deploy the latest renewal", &[ALLOW_OLDER]),
             Self::NoRecord => {
                 ("upload a certificate for the site's own domain in the service, then deploy again", &[])
             }
@@ -148,6 +149,9 @@ impl Blocker {
 const REPLACE_LETS: Override = Override { flag: "--replace-lets", purpose: "to replace it" };
 const ALLOW_SHRINK: Override =
     Override { flag: "--allow-shrink", purpose: "to replace the certificate anyway" };
+const ALLOW_PARTIAL: Override =
+    Override { flag: "--allow-partial", purpose: "to replace the certificate anyway" };
+const ALLOW_OLDER: Override = Override { flag: "--allow-older", purpose: "to go back to this one" };
 const REBIND: &str = "--rebind";
 const REBIND_TO_UPLOADED: Override =
     Override { flag: REBIND, purpose: "to bind the site to the uploaded record" };

@@ -62,23 +62,24 @@ impl StepAction {
 }
 
 impl Step {
-    /// The step of an upload without a listing.
-    pub(crate) fn upload_only(domain: &Domain) -> Self {
-        let reason = "--domain with --wait 0: no listing, no guards, no wait".to_owned();
-        let domain = domain.to_string();
-        let summary = format!("{domain}: {reason}");
-        let (cert_ids, sites) = (Vec::new(), Vec::new());
-        let service = None;
+    /// A step for a domain or a site; the summary says it in a few words.
+    fn new(action: StepAction, domain: &Domain, reason: impl Into<String>, summary: String) -> Self {
         Self {
-            service,
-            action: StepAction::Upload,
-            domain,
-            cert_ids,
-            sites,
-            reason,
+            service: None,
+            action,
+            domain: domain.to_string(),
+            cert_ids: Vec::new(),
+            sites: Vec::new(),
+            reason: reason.into(),
             summary,
             is_blocked: false,
         }
+    }
+
+    /// The step of an upload without a listing.
+    pub(crate) fn upload_only(domain: &Domain) -> Self {
+        let reason = "--domain with --wait 0: no listing, no guards, no wait";
+        Self::new(StepAction::Upload, domain, reason, format!("{domain}: {reason}"))
     }
 }
 
@@ -100,71 +101,59 @@ impl Plan<'_> {
     fn upload_step(&self, at: usize, upload: &Upload<'_>) -> Step {
         let targets = self.targets_of(at).filter(|target| !matches!(target.action, Action::Bind(..)));
         let sites: Vec<String> = targets.map(|target| target.site.domain.to_string()).collect();
-        let (list, is_one) = (text::list(&sites), sites.len() == 1);
-        let (action, reason) = match upload.replaces.as_slice() {
-            [] if sites.is_empty() => (StepAction::Create, "there is no record to bind to".to_owned()),
-            [] => {
-                (StepAction::Create, format!("{list} {} no certificate", if is_one { "has" } else { "have" }))
-            }
-            [id] if sites.is_empty() => (StepAction::Replace, format!("certificate {id} is stored for it")),
+        let list = text::list(&sites);
+        let (has, is) = if sites.len() == 1 { ("has", "is") } else { ("have", "are") };
+        // Without a site, the sites are bound to the record afterwards.
+        let subject = if sites.is_empty() { upload.domain.to_string() } else { list.clone() };
+        let ids: Vec<String> = upload.replaces.iter().map(ToString::to_string).collect();
+        let (mut reason, summary) = match ids.as_slice() {
+            [] if sites.is_empty() => ("there is no record to bind to".into(), None),
+            [] => (format!("{list} {has} no certificate"), Some(format!("{subject}: no certificate yet"))),
             [id] => {
-                let are = if is_one { "is" } else { "are" };
-                (StepAction::Replace, format!("{list} {are} bound to certificate {id}"))
+                let is_bound = format!("{list} {is} bound to certificate {id}");
+                let reason =
+                    if sites.is_empty() { format!("certificate {id} is stored for it") } else { is_bound };
+                (reason, Some(format!("{subject} (certificate {id})")))
             }
             ids => {
-                let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-                let reason = format!(
-                    "certificates {} are stored for it; one of them will be replaced",
-                    text::list(&ids)
-                );
-                (StepAction::Replace, reason)
+                let ids = text::list(ids);
+                (format!("certificates {ids} are stored for it; one of them will be replaced"), None)
             }
         };
-        let (domain, cert_ids) = (upload.domain.to_string(), upload.replaces.clone());
-        let subject = if sites.is_empty() { &domain } else { &list };
-        let mut summary = match cert_ids.as_slice() {
-            [] if sites.is_empty() => format!("{subject}: {reason}"),
-            [] => format!("{subject}: no certificate yet"),
-            [id] => format!("{subject} (certificate {id})"),
-            _ => format!("{subject}: {reason}"),
-        };
-        let mut reason = reason;
+        let mut summary = summary.unwrap_or_else(|| format!("{subject}: {reason}"));
         if upload.may_create {
             const CREATED: &str = "; if the service creates a certificate instead, they are bound to that";
             reason.push_str(CREATED);
             summary.push_str(CREATED);
         }
-        Step { service: None, action, domain, cert_ids, sites, reason, summary, is_blocked: false }
+        let action = if ids.is_empty() { StepAction::Create } else { StepAction::Replace };
+        let cert_ids = upload.replaces.clone();
+        Step { cert_ids, sites, ..Step::new(action, upload.domain, reason, summary) }
     }
 
     fn site_step(&self, target: &Target<'_>) -> Option<Step> {
-        let (action, reason) = match &target.action {
+        let domain = &target.site.domain;
+        let (action, reason, summary) = match &target.action {
             Action::Replace(_) | Action::Create(_) | Action::NotNeeded(NotNeeded::Current) => return None,
             Action::NotNeeded(NotNeeded::Superseded { lineage, issued }) => {
-                (StepAction::Leave, superseded_reason(lineage, *issued))
+                (StepAction::Leave, superseded_reason(lineage, *issued), None)
             }
             Action::Bind(upload, blocker) => {
                 let record = self.uploads.get(*upload).map(|upload| upload.domain.to_string());
                 let why = blocker.as_ref().map_or("it has no certificate".to_owned(), ToString::to_string);
                 let reason = format!("to the record uploaded for {}: {why}", record.unwrap_or_default());
-                (StepAction::Bind, reason)
+                (StepAction::Bind, reason, None)
             }
-            Action::Leave(blocker) if blocker.is_guard() => (StepAction::Guard, blocker.to_string()),
-            Action::Leave(blocker) => (StepAction::Leave, blocker.to_string()),
-            Action::Ignore => (StepAction::Leave, "it was not requested".to_owned()),
+            Action::Leave(blocker) => {
+                let action = if blocker.is_guard() { StepAction::Guard } else { StepAction::Leave };
+                (action, blocker.to_string(), Some(blocker.summary()))
+            }
+            Action::Ignore => (StepAction::Leave, "it was not requested".to_owned(), None),
         };
-        let domain = target.site.domain.to_string();
-        let sites = if action == StepAction::Bind { vec![domain.clone()] } else { Vec::new() };
-        let blocker = match &target.action {
-            Action::Leave(blocker) => Some(blocker),
-            _ => None,
-        };
-        let summary = match blocker {
-            Some(blocker) => format!("{domain}: {}", blocker.summary()),
-            None => format!("{domain}: {reason}"),
-        };
-        let cert_ids = target.site.cert_id.into_iter().collect();
-        let is_blocked = blocker.is_some() && target.wanted;
-        Some(Step { service: None, action, domain, cert_ids, sites, reason, summary, is_blocked })
+        let is_blocked = summary.is_some() && target.wanted;
+        let summary = format!("{domain}: {}", summary.as_ref().unwrap_or(&reason));
+        let step = Step::new(action, domain, reason, summary);
+        let sites = Vec::from_iter((action == StepAction::Bind).then(|| step.domain.clone()));
+        Some(Step { cert_ids: Vec::from_iter(target.site.cert_id), sites, is_blocked, ..step })
     }
 }

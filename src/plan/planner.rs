@@ -57,33 +57,22 @@ impl<'a> Planner<'_, 'a> {
     /// its `cert_id` may be set instead.
     fn replace(&mut self, site: &'a Site) -> Option<Unplaced<'a>> {
         let mut domains = vec![&site.domain];
-        let Some(id) = site.cert_id else { return self.rebind(site) };
-        let blocker = match self.replaceable(id) {
-            Ok(domain) if self.stored_for(domain).len() < 2 || self.may_choose(site) => {
+        let blocker = match site.cert_id.map(|id| (id, self.replaceable(id))) {
+            Some((_, Ok(domain))) if self.stored_for(domain).len() < 2 || self.may_choose(site) => {
                 let upload = self.upload(domain);
                 self.assign(site, Action::Replace(upload));
                 return None;
             }
-            Ok(domain) => {
+            Some((id, Ok(domain))) => {
                 domains.push(domain);
                 Blocker::Ambiguous { id, domain: domain.clone() }
             }
-            Err(blocker) => blocker,
+            Some((_, Err(blocker))) => blocker,
+            None => Blocker::UnreadableBinding(site.unreadable_cert_id.as_deref().unwrap_or_default().into()),
         };
         // If the site has a later certificate now, every record to bind it to would be older, too.
-        if self.request.allow.rebind && self.check_older(id).is_ok() {
+        if self.request.allow.rebind && site.cert_id.is_none_or(|id| self.check_older(id).is_ok()) {
             return Some(Unplaced { site, blocker: Some(blocker), domains });
-        }
-        self.assign(site, Action::Leave(blocker));
-        None
-    }
-
-    /// Returns a site whose binding cannot be read if its `cert_id` may be set anyway.
-    fn rebind(&mut self, site: &'a Site) -> Option<Unplaced<'a>> {
-        let blocker =
-            Blocker::UnreadableBinding(site.unreadable_cert_id.as_deref().unwrap_or_default().to_owned());
-        if self.request.allow.rebind {
-            return Some(Unplaced { site, blocker: Some(blocker), domains: vec![&site.domain] });
         }
         self.assign(site, Action::Leave(blocker));
         None
@@ -144,12 +133,16 @@ impl<'a> Planner<'_, 'a> {
         has_record && !self.request.allow.rebind
     }
 
+    /// The upload that may replace the record that a site is bound to.
+    fn replacing(uploads: &[Upload<'a>], site: &Site) -> Option<usize> {
+        uploads.iter().position(|upload| site.cert_id.is_some_and(|id| upload.replaces.contains(&id)))
+    }
+
     /// Turns `Leave` into `Replace` for sites whose record may be replaced by an upload for another site.
     fn mark_ambiguous(&mut self) {
         let Plan { uploads, targets, .. } = &mut self.plan;
         for target in targets.iter_mut().filter(|target| matches!(target.action, Action::Leave(_))) {
-            let may_replace = |id| uploads.iter().position(|upload| upload.replaces.contains(&id));
-            if let Some(upload) = target.site.cert_id.and_then(may_replace) {
+            if let Some(upload) = Self::replacing(uploads, target.site) {
                 target.action = Action::Replace(upload);
             }
         }
@@ -157,22 +150,14 @@ impl<'a> Planner<'_, 'a> {
 
     /// Adds the covered sites that are not wanted or need no deployment, with the effect of the uploads on them.
     fn add_unwanted(&mut self) {
-        let mut replaced_by: HashMap<u64, usize> = HashMap::new();
-        for (at, upload) in self.plan.uploads.iter().enumerate() {
-            for id in &upload.replaces {
-                replaced_by.entry(*id).or_insert(at);
-            }
-        }
-        let creation = self.plan.uploads.iter().position(|upload| upload.replaces.is_empty());
-        let request = self.request;
-        for site in self.covered.iter().filter(|site| !request.is_wanted(site)) {
-            let action = match site.cert_id {
-                Some(id) => replaced_by.get(&id).copied().map(Action::Replace),
-                None => creation.filter(|_| site.is_unbound()).map(Action::Create),
-            };
-            let action = match (request.why_not_needed(site), action) {
+        let uploads = &self.plan.uploads;
+        let creation = uploads.iter().position(|upload| upload.replaces.is_empty());
+        for site in self.covered.iter().filter(|site| !self.request.is_wanted(site)) {
+            let created = creation.filter(|_| site.is_unbound()).map(Action::Create);
+            let effect = Self::replacing(uploads, site).map(Action::Replace).or(created);
+            let action = match (self.request.why_not_needed(site), effect) {
                 (Some(NotNeeded::Current), _) => Action::NotNeeded(NotNeeded::Current),
-                (_, Some(action)) => action,
+                (_, Some(effect)) => effect,
                 (Some(reason), None) => Action::NotNeeded(reason.clone()),
                 (None, None) => Action::Ignore,
             };
