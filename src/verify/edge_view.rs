@@ -21,7 +21,7 @@ struct Rounds {
 }
 
 /// What the edge of one site serves.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct EdgeView {
     addresses: BTreeMap<SocketAddr, Observation>,
     rounds: BTreeMap<SocketAddr, Rounds>,
@@ -36,8 +36,7 @@ pub(crate) struct EdgeView {
 impl EdgeView {
     /// Creates a view without observations. If it is strict, addresses that this host has no route to count.
     pub(crate) fn new(is_strict: bool) -> Self {
-        let (addresses, rounds) = (BTreeMap::new(), BTreeMap::new());
-        Self { addresses, rounds, latest_other: None, unresolved: Vec::new(), is_strict }
+        Self { is_strict, ..Self::default() }
     }
 
     /// Whether there may be unknown addresses.
@@ -114,17 +113,13 @@ impl EdgeView {
 
     /// Whether every address that can be reached served the expected leaf, and at least one did.
     pub(crate) fn is_current(&self) -> bool {
-        let is_out_of_reach = |observation: &Observation| {
-            observation.failed_with(Cause::NoRoute) || observation.failed_with(Cause::Unreachable)
+        let is_in_reach = |observation: &&Observation| {
+            !observation.failed_with(Cause::NoRoute) && !observation.failed_with(Cause::Unreachable)
         };
-        let is_current =
-            |observation: &Observation| observation.is_expected() && !observation.has_broken_chain();
+        let mut reached = self.addresses.values().filter(is_in_reach).peekable();
         !self.is_incomplete()
-            && self.addresses.values().any(is_current)
-            && self
-                .addresses
-                .values()
-                .all(|observation| is_current(observation) || is_out_of_reach(observation))
+            && reached.peek().is_some()
+            && reached.all(|observation| observation.is_expected() && !observation.has_broken_chain())
     }
 
     /// Whether an upload may improve what an address showed: another leaf, a broken chain or a refusal.
@@ -156,32 +151,30 @@ impl EdgeView {
 
     /// Describes each address that refuses the name.
     pub(crate) fn refusals(&self) -> Vec<String> {
-        let describe = |(address, observation): (&SocketAddr, &Observation)| match observation {
+        let refusals = self.addresses.iter().filter_map(|(address, observation)| match observation {
             Observation::Failed(error) if error.is_refusal() => Some(format!("{address} {}", error.reason)),
             _ => None,
-        };
-        self.addresses.iter().filter_map(describe).collect()
+        });
+        refusals.collect()
     }
 
     fn describe_others(&self, serves: &str) -> Vec<String> {
-        let describe = |(address, observation): (&SocketAddr, &Observation)| {
+        let others = self.addresses.iter().filter_map(|(address, observation)| {
             let Observation::Other { leaf, clients } = observation else { return None };
             let leaf = OtherLeaf::describe(leaf.as_ref());
             let clients = clients.map(|clients| format!("{clients} ")).unwrap_or_default();
             Some(format!("{address} {serves} {clients}{leaf}"))
-        };
-        self.addresses.iter().filter_map(describe).collect()
+        });
+        others.collect()
     }
 
     /// The first to expire of the other leaves that are still served and that visitors may accept.
     pub(crate) fn earliest_other(&self, now: OffsetDateTime) -> Option<&Leaf> {
-        let leaves = self.addresses.values().filter_map(|observation| match observation {
-            Observation::Other { leaf, .. } => {
-                leaf.as_ref().filter(|other| other.is_accepted(now)).map(|other| &other.leaf)
-            }
+        let others = self.addresses.values().filter_map(|observation| match observation {
+            Observation::Other { leaf, .. } => leaf.as_ref().filter(|other| other.is_accepted(now)),
             _ => None,
         });
-        leaves.min_by_key(|leaf| leaf.not_after)
+        others.map(|other| &other.leaf).min_by_key(|leaf| leaf.not_after)
     }
 
     /// What the relevant addresses showed, given the expected leaf.

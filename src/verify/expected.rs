@@ -16,12 +16,7 @@ pub(super) struct ExpectedLeaf<'a> {
     pub(super) chain: Option<&'a Chain>,
 }
 
-impl<'a> ExpectedLeaf<'a> {
-    pub(super) fn of_chain(chain: &'a Chain) -> Self {
-        let key_type = Some(chain.leaf.public_key.key_type());
-        Self { fingerprint: chain.leaf.fingerprint(), key_type, chain: Some(chain) }
-    }
-
+impl ExpectedLeaf<'_> {
     /// Whether a handshake showed the leaf.
     pub(super) fn is_shown(&self, result: &HandshakeResult) -> bool {
         result.chain.first().is_some_and(|leaf| self.is_leaf(leaf))

@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
-};
+use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tokio::io::AsyncWriteExt as _;
@@ -50,7 +48,6 @@ impl HandshakeResult {
 /// Makes handshakes, each on a connection of its own.
 pub(crate) struct Handshakes {
     config: ClientConfig,
-    provider: Arc<CryptoProvider>,
     /// One permit for each handshake in progress.
     permits: Semaphore,
 }
@@ -61,15 +58,14 @@ pub(crate) const MAX_HANDSHAKES: usize = 32;
 impl Handshakes {
     /// Sets up TLS, for at most this many handshakes in progress.
     pub(crate) fn new(max_concurrent: usize) -> Result<Self, Error> {
-        let provider = Arc::new(ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider.clone())
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth();
         // A resumed session transfers no certificate.
         config.resumption = Resumption::disabled();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { config, provider, permits: Semaphore::new(max_concurrent) })
+        Ok(Self { config, permits: Semaphore::new(max_concurrent) })
     }
 
     /// Makes a handshake for `name` as a client that offers `schemes`. The deadline includes the wait for a permit, which
@@ -85,8 +81,8 @@ impl Handshakes {
             return HandshakeResult { chain: Vec::new(), error: Some(HandshakeError::not_begun()) };
         };
         let limit = deadline.left().min(ATTEMPT_TIMEOUT);
-        let (provider, captured) = (self.provider.clone(), Mutex::default());
-        let verifier = Arc::new(CapturingVerifier { provider, schemes, captured });
+        let algorithms = self.config.crypto_provider().signature_verification_algorithms;
+        let verifier = Arc::new(CapturingVerifier { algorithms, schemes, captured: Mutex::default() });
         let mut config = self.config.clone();
         config.dangerous().set_certificate_verifier(verifier.clone());
         let mut is_connected = false;
@@ -117,35 +113,20 @@ impl Handshakes {
 /// Accepts every certificate and captures it.
 #[derive(Debug)]
 struct CapturingVerifier {
-    provider: Arc<CryptoProvider>,
+    algorithms: WebPkiSupportedAlgorithms,
     schemes: Schemes,
     captured: Mutex<Vec<Vec<u8>>>,
 }
 
-/// Verifies the signature of a handshake in one version of TLS.
-type VerifySignature = fn(
-    &[u8],
-    &CertificateDer<'_>,
-    &DigitallySignedStruct,
-    &WebPkiSupportedAlgorithms,
-) -> Result<HandshakeSignatureValid, Error>;
-
 /// ring cannot verify P-521 signatures. They are accepted unverified; otherwise such a leaf would never count as served.
 const NOT_IN_RING: SignatureScheme = SignatureScheme::ECDSA_NISTP521_SHA512;
 
-impl CapturingVerifier {
-    fn verify_signature(
-        &self,
-        verify: VerifySignature,
-        message: &[u8],
-        leaf: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        if signed.scheme == NOT_IN_RING {
-            return Ok(HandshakeSignatureValid::assertion());
-        }
-        verify(message, leaf, signed, &self.provider.signature_verification_algorithms)
-    }
+/// Accepts a signature that ring cannot verify, and verifies others.
+fn verify_signature(
+    signed: &DigitallySignedStruct,
+    verify: impl FnOnce() -> Result<HandshakeSignatureValid, Error>,
+) -> Result<HandshakeSignatureValid, Error> {
+    if signed.scheme == NOT_IN_RING { Ok(HandshakeSignatureValid::assertion()) } else { verify() }
 }
 
 impl ServerCertVerifier for CapturingVerifier {
@@ -168,7 +149,7 @@ impl ServerCertVerifier for CapturingVerifier {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.verify_signature(verify_tls12_signature, message, leaf, signed)
+        verify_signature(signed, || verify_tls12_signature(message, leaf, signed, &self.algorithms))
     }
 
     fn verify_tls13_signature(
@@ -177,7 +158,7 @@ impl ServerCertVerifier for CapturingVerifier {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.verify_signature(verify_tls13_signature, message, leaf, signed)
+        verify_signature(signed, || verify_tls13_signature(message, leaf, signed, &self.algorithms))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -12,7 +12,6 @@ mod observation;
 mod resolve;
 mod schemes;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,7 +50,9 @@ impl<'a> Edge<'a> {
     /// Expects the leaf of a chain. `addresses` are used instead of those of each site, unless there are none. Edges that
     /// share `handshakes` share its limit on concurrency.
     pub(crate) fn new(chain: &'a Chain, addresses: &'a [String], handshakes: &Arc<Handshakes>) -> Self {
-        Self { expected: ExpectedLeaf::of_chain(chain), addresses, handshakes: Arc::clone(handshakes) }
+        let key_type = Some(chain.leaf.public_key.key_type());
+        let edge = Self::for_leaf(&chain.leaf.fingerprint(), key_type, addresses, handshakes);
+        Self { expected: ExpectedLeaf { chain: Some(chain), ..edge.expected }, ..edge }
     }
 
     /// Expects a leaf known only by its fingerprint and possibly its key type.
@@ -80,9 +81,7 @@ impl<'a> Edge<'a> {
             ]);
         };
         if view.is_incomplete() {
-            let (addresses, reasons) = self.resolve(cname, deadline.left().min(ATTEMPT_TIMEOUT)).await;
-            view.add_addresses(addresses);
-            view.set_unresolved(reasons);
+            self.resolve(cname, view, deadline.left().min(ATTEMPT_TIMEOUT)).await;
         }
         let pending = view.pending();
         let rounds = pending
@@ -117,20 +116,20 @@ impl<'a> Edge<'a> {
         }
     }
 
-    /// Resolves the addresses of a site's edge; also returns why there may be further ones.
-    async fn resolve(&self, cname: Option<&str>, limit: Duration) -> (Vec<SocketAddr>, Vec<String>) {
+    /// Adds the addresses of a site's edge to `view`, or why there may be further ones.
+    async fn resolve(&self, cname: Option<&str>, view: &mut EdgeView, limit: Duration) {
         let resolved = match self.addresses {
             [] => vec![resolve_cname(cname, limit).await],
             addresses => join_all(addresses.iter().map(|address| resolve_address(address, limit))).await,
         };
-        let (mut addresses, mut reasons) = (Vec::new(), Vec::new());
+        let mut unresolved = Vec::new();
         for result in resolved {
             match result {
-                Ok(found) => addresses.extend(found),
-                Err(reason) => reasons.push(reason),
+                Ok(found) => view.add_addresses(found),
+                Err(reason) => unresolved.push(reason),
             }
         }
-        (addresses, reasons)
+        view.set_unresolved(unresolved);
     }
 }
 
