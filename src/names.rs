@@ -33,14 +33,6 @@ impl Domain {
         &self.ascii
     }
 
-    /// The memory that it takes apart from its own size.
-    pub fn heap_bytes(&self) -> usize {
-        /// The counters of an `Arc`, and what the allocator adds.
-        const OVERHEAD: usize = 32;
-        let is_one = Arc::ptr_eq(&self.spelled, &self.ascii);
-        self.spelled.len() + OVERHEAD + if is_one { 0 } else { self.ascii.len() + OVERHEAD }
-    }
-
     /// Whether one of a certificate's names covers this domain.
     pub fn is_covered_by_any<'a>(&self, sans: impl IntoIterator<Item = &'a str>) -> bool {
         Names::of(sans).cover(self)

@@ -4,10 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::config::{ClientConfig, SetupError};
-use super::error::{AttemptError, RequestError};
-use super::listing::Element;
-use super::response::Response;
-use super::transport::{Request, Service};
+use super::transport::Service;
 use super::wire::Site;
 use crate::clock::Deadline;
 use crate::secret::Redactor;
@@ -69,24 +66,5 @@ impl Client {
     /// How far this host's clock is ahead of the service's; `None` until a response has a `Date`.
     pub(crate) fn skew(&self) -> Option<time::Duration> {
         self.skew.get()
-    }
-
-    /// Sends a request, with retries, and reads the response.
-    pub(super) async fn call<E: Element, T>(
-        &self,
-        request: &Request,
-        read: impl Fn(Response<E>) -> Result<T, AttemptError>,
-    ) -> Result<T, RequestError> {
-        let (value, _) = self.retry(request, async || self.attempt(request, &read).await).await?;
-        Ok(value)
-    }
-
-    /// Sends a request once and reads the response.
-    pub(super) async fn attempt<E: Element, T>(
-        &self,
-        request: &Request,
-        read: impl FnOnce(Response<E>) -> Result<T, AttemptError>,
-    ) -> Result<T, AttemptError> {
-        read(self.send(request).await?)
     }
 }

@@ -70,14 +70,15 @@ impl Client {
         body: &UploadBody,
         domain: &Domain,
     ) -> Result<(Uploaded, u32), RequestError> {
-        let request = Request::new(Method::POST, "/api/certs/upload").with_json(body.for_domain(domain));
-        self.retry(&request, async || self.attempt(&request, Response::uploaded).await).await
+        let request = Request::post("/api/certs/upload", body.for_domain(domain));
+        self.call_counted(&request, Response::uploaded).await
     }
 
     /// `GET /api/certs/{id}/download` (section 4.3). A response for a different record is invalid. Errors do not quote
     /// the response, which may hold the key.
     pub(crate) async fn download(&self, id: u64) -> Result<Download, RequestError> {
-        let request = Request::new(Method::GET, format!("/api/certs/{id}/download")).without_quotes();
+        let request = Request::new(Method::GET, format!("/api/certs/{id}/download"));
+        let request = Request { is_quoted: false, ..request };
         self.call(&request, |response| response.download(id)).await
     }
 
@@ -104,14 +105,8 @@ impl Client {
     /// `POST /api/sites` (section 4.6). Sent once: if the response were lost, a second request would be refused
     /// because the site exists.
     pub(crate) async fn create_site(&self, fields: &Map<String, Value>) -> Result<SavedSite, RequestError> {
-        let request = Request::new(Method::POST, "/api/sites").with_json(json(fields));
-        let saved = self.attempt(&request, |response| response.read(SavedSite::from_json)).await;
-        saved.map_err(|error| RequestError {
-            request: request.to_string(),
-            attempts: 1,
-            may_be_done: error.may_be_done(),
-            error,
-        })
+        let request = Request { is_sent_once: true, ..Request::post("/api/sites", json(fields)) };
+        self.call(&request, |response| response.read(SavedSite::from_json)).await
     }
 
     /// `POST /api/sites/{id}/update` (section 4.7). Repeating it is safe.
@@ -120,7 +115,7 @@ impl Client {
         id: u64,
         fields: &Map<String, Value>,
     ) -> Result<SavedSite, RequestError> {
-        let request = Request::new(Method::POST, format!("/api/sites/{id}/update")).with_json(json(fields));
+        let request = Request::post(format!("/api/sites/{id}/update"), json(fields));
         self.call(&request, |response| response.read(SavedSite::from_json)).await
     }
 

@@ -17,11 +17,13 @@ pub(crate) trait Element: Sized {
     /// The fields that it is read from. `#[derive(Deserialize)]` refuses one that occurs twice, and skips all others.
     type Fields: DeserializeOwned;
 
-    /// Reads an element, whose JSON is `text`, and removes secrets.
-    fn from_fields(fields: Self::Fields, text: &str, redactor: &Redactor) -> Result<Self, Unreadable>;
-
-    /// The memory that it takes apart from its own size.
-    fn heap_bytes(&self) -> usize;
+    /// Reads an element, whose JSON is `text`, and removes secrets. Also returns the memory that it takes at most, apart
+    /// from its own size.
+    fn from_fields(
+        fields: Self::Fields,
+        text: &str,
+        redactor: &Redactor,
+    ) -> (Result<Self, Unreadable>, usize);
 }
 
 /// The facts about an element that cannot be read; by default, none is known.
@@ -239,17 +241,14 @@ impl<T: Element> Reader<T> {
             self.first = Some(first);
         }
         let list = self.arrays.last_mut().ok_or(JsonError::Syntax)?;
-        let read = fields.ok_or_else(Unreadable::default);
-        match read.and_then(|fields| T::from_fields(fields, element, &self.redactor)) {
-            Ok(item) => {
-                self.bytes += size_of::<T>() + item.heap_bytes();
-                list.items.push(item);
-            }
-            Err(unreadable) => {
-                let domains = unreadable.domains.iter().flatten();
-                self.bytes += size_of::<Unreadable>() + domains.map(Domain::heap_bytes).sum::<usize>();
-                list.unreadable.push(unreadable);
-            }
+        let (read, heap_bytes) = match fields {
+            Some(fields) => T::from_fields(fields, element, &self.redactor),
+            None => (Err(Unreadable::default()), 0),
+        };
+        self.bytes += size_of::<T>().max(size_of::<Unreadable>()) + heap_bytes;
+        match read {
+            Ok(item) => list.items.push(item),
+            Err(unreadable) => list.unreadable.push(unreadable),
         }
         self.count += 1;
         self.next = Next::ElementEnd;
@@ -302,12 +301,9 @@ impl<T: Element> Reader<T> {
 impl Element for Value {
     type Fields = Self;
 
-    fn from_fields(fields: Self, _: &str, _: &Redactor) -> Result<Self, Unreadable> {
-        Ok(fields)
-    }
-
-    fn heap_bytes(&self) -> usize {
-        memory(self)
+    fn from_fields(fields: Self, _: &str, _: &Redactor) -> (Result<Self, Unreadable>, usize) {
+        let bytes = memory(&fields);
+        (Ok(fields), bytes)
     }
 }
 
@@ -370,23 +366,18 @@ fn take_or_skip<V: DeserializeOwned>(
 }
 
 /// The memory that a value takes apart from its own size, estimated from above.
-fn memory(value: &Value) -> usize {
+pub(super) fn memory(value: &Value) -> usize {
     /// Vectors may have grown to twice their length.
     const ELEMENT: usize = 2 * size_of::<Value>();
-    match value {
-        Value::String(text) => text.len() + 32,
-        Value::Array(items) => items.iter().map(|item| ELEMENT + memory(item)).sum(),
-        Value::Object(fields) => object_bytes(fields),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-    }
-}
-
-/// The memory that the fields of an object take, estimated from above.
-pub(super) fn object_bytes(fields: &Map<String, Value>) -> usize {
     /// A node of a B-tree has room for eleven fields, and is at least half full.
     const NODE: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 16;
     let field = |(name, value): (&String, &Value)| NODE / 5 + name.len() + 32 + memory(value);
-    NODE + fields.iter().map(field).sum::<usize>()
+    match value {
+        Value::String(text) => text.len() + 32,
+        Value::Array(items) => items.iter().map(|item| ELEMENT + memory(item)).sum(),
+        Value::Object(fields) => NODE + fields.iter().map(field).sum::<usize>(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
 }
 
 #[cfg(test)]

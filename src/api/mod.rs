@@ -21,7 +21,6 @@ mod transport;
 mod upload_body;
 mod wire;
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use self::response::Response;
@@ -44,16 +43,15 @@ pub(crate) use self::wire::{ApiObject, Record, RecordType, SavedSite, Site, Uplo
 /// chunks of this many bytes.
 #[doc(hidden)]
 pub fn parse_response(body: &[u8], chunk: usize) -> bool {
-    let response = || Response::of(200, body.chunks(chunk.max(1)), Arc::default());
-    let _ = (response().read(ApiObject::of_site), response().read(SavedSite::from_json));
-    let _ = (response().read(Uploaded::from_json), response().download(5), response().check_ok());
-    is_read_alike::<Record>(body, chunk) && is_read_alike::<ApiObject<Site>>(body, chunk)
-}
-
-fn is_read_alike<T: wire::Listed + Debug>(body: &[u8], chunk: usize) -> bool {
-    let read = |chunk: usize| {
-        let response = Response::<T>::of(200, body.chunks(chunk.max(1)), Arc::default());
-        format!("{:?}", response.list())
+    fn response<T: listing::Element>(body: &[u8], chunk: usize) -> Response<T> {
+        Response::of(200, body.chunks(chunk.max(1)), Arc::default())
+    }
+    let object = || response(body, chunk);
+    let _ = (object().read(ApiObject::of_site), object().read(SavedSite::from_json));
+    let _ = (object().read(Uploaded::from_json), object().download(5), object().check_ok());
+    let lists = |chunk| {
+        let (records, sites) = (response::<Record>(body, chunk), response::<ApiObject<Site>>(body, chunk));
+        format!("{:?} {:?}", records.list(), sites.list())
     };
-    read(chunk) == read(body.len())
+    lists(chunk) == lists(body.len())
 }

@@ -6,6 +6,8 @@ use tokio::time::sleep;
 
 use super::client::Client;
 use super::error::{AttemptError, RequestError};
+use super::listing::Element;
+use super::response::Response;
 use super::transport::Request;
 
 /// The shortest and the longest pause between attempts, without jitter.
@@ -16,17 +18,26 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 const MAX_INVALID_RESPONSES: u32 = 4;
 
 impl Client {
-    /// Repeats `attempt` until it succeeds, fails for good, or no time is left for another one. Also returns the
-    /// number of attempts.
-    pub(super) async fn retry<T>(
+    /// Sends a request and reads the response, and repeats that until it succeeds, fails for good, or no time is left for
+    /// another attempt.
+    pub(super) async fn call<E: Element, T>(
         &self,
         request: &Request,
-        attempt: impl AsyncFn() -> Result<T, AttemptError>,
+        read: impl Fn(Response<E>) -> Result<T, AttemptError>,
+    ) -> Result<T, RequestError> {
+        Ok(self.call_counted(request, read).await?.0)
+    }
+
+    /// Does the same, and also returns the number of attempts.
+    pub(super) async fn call_counted<E: Element, T>(
+        &self,
+        request: &Request,
+        read: impl Fn(Response<E>) -> Result<T, AttemptError>,
     ) -> Result<(T, u32), RequestError> {
         let (mut attempts, mut may_be_done, mut doubling) = (0, false, MIN_PAUSE);
         loop {
             attempts += 1;
-            let error = match attempt().await {
+            let error = match self.send(request).await.and_then(&read) {
                 Ok(value) => {
                     if attempts > 1 {
                         log::warn!("{request} succeeded on attempt {attempts}");
@@ -42,6 +53,7 @@ impl Client {
             let pause = pause.max(error.retry_after().unwrap_or_default());
             doubling = MAX_PAUSE.min(doubling * 2);
             let max_attempts = match error {
+                _ if request.is_sent_once => 1,
                 AttemptError::InvalidResponse { .. } => self.max_attempts.min(MAX_INVALID_RESPONSES),
                 _ => self.max_attempts,
             };

@@ -33,25 +33,23 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A request to an endpoint.
 pub(super) struct Request {
-    method: Method,
-    path: String,
-    body: Option<Bytes>,
-    /// Whether errors may quote the response.
-    is_quoted: bool,
+    pub(super) method: Method,
+    pub(super) path: String,
+    /// JSON.
+    pub(super) body: Option<Bytes>,
+    /// Whether errors may quote the response; not if that may hold a private key.
+    pub(super) is_quoted: bool,
+    /// Whether it must not be repeated.
+    pub(super) is_sent_once: bool,
 }
 
 impl Request {
     pub(super) fn new(method: Method, path: impl Into<String>) -> Self {
-        Self { method, path: path.into(), body: None, is_quoted: true }
+        Self { method, path: path.into(), body: None, is_quoted: true, is_sent_once: false }
     }
 
-    pub(super) fn with_json(self, json: impl Into<Bytes>) -> Self {
-        Self { body: Some(json.into()), ..self }
-    }
-
-    /// For a response that may hold a private key.
-    pub(super) fn without_quotes(self) -> Self {
-        Self { is_quoted: false, ..self }
+    pub(super) fn post(path: impl Into<String>, json: impl Into<Bytes>) -> Self {
+        Self { body: Some(json.into()), ..Self::new(Method::POST, path) }
     }
 }
 

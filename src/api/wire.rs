@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::envelope::{ListKind, find_object};
-use super::listing::{Element, Unreadable, object_bytes};
+use super::listing::{Element, Unreadable, memory};
 use super::timestamp::Timestamp;
 use crate::names::Domain;
 use crate::secret::{Redactor, WITHHELD};
@@ -93,13 +93,13 @@ pub(crate) struct Uploaded {
 pub(crate) trait Listed: Sized {
     const KIND: ListKind;
 
-    /// Reads an element from its fields and, if all of it is kept, its JSON; both are free of secrets.
-    fn read(fields: &Fields, json: impl FnOnce() -> Option<Map<String, Value>>) -> Option<Self>;
+    /// Whether all of its JSON is kept.
+    const KEEPS_JSON: bool = false;
+
+    /// Reads an element from its fields and, if that is kept, its JSON; both are free of secrets.
+    fn read(fields: &Fields, json: Value) -> Option<Self>;
 
     fn id(&self) -> u64;
-
-    /// The memory that it takes apart from its own size.
-    fn memory(&self) -> usize;
 }
 
 /// The fields that sites and records are read from; `null` is the same as an absent one.
@@ -152,47 +152,45 @@ impl Fields {
 impl<T: Listed> Element for T {
     type Fields = Fields;
 
-    fn from_fields(mut fields: Fields, text: &str, redactor: &Redactor) -> Result<Self, Unreadable> {
+    fn from_fields(mut fields: Fields, text: &str, redactor: &Redactor) -> (Result<Self, Unreadable>, usize) {
         // An array would be taken for the values of the fields.
         if !text.starts_with('{') {
-            return Err(Unreadable::default());
+            return (Err(Unreadable::default()), 0);
         }
+        let mut json = Value::Null;
+        if T::KEEPS_JSON {
+            json = serde_json::from_str(text).unwrap_or_default();
+            redactor.clean_json(&mut json);
+        }
+        let mut bytes = memory(&json);
         let Fields { id, domain, domains, name, kind, cert_id, cname, disabled_reason, .. } = &mut fields;
         let texts = [id, domain, domains, name, kind, cert_id, cname, disabled_reason];
-        texts.into_iter().flatten().for_each(|value| redactor.clean_json(value));
-        let json = || {
-            let mut json = serde_json::from_str(text).ok()?;
-            redactor.clean_json(&mut json);
-            if let Value::Object(json) = json { Some(json) } else { None }
-        };
-        T::read(&fields, json).ok_or_else(|| fields.unreadable())
-    }
-
-    fn heap_bytes(&self) -> usize {
-        self.memory()
+        for value in texts.into_iter().flatten() {
+            redactor.clean_json(value);
+            bytes += memory(value);
+        }
+        (T::read(&fields, json).ok_or_else(|| fields.unreadable()), bytes)
     }
 }
 
 impl<T: Listed> Listed for ApiObject<T> {
     const KIND: ListKind = T::KIND;
+    const KEEPS_JSON: bool = true;
 
-    fn read(fields: &Fields, json: impl FnOnce() -> Option<Map<String, Value>>) -> Option<Self> {
-        Some(Self { known: T::read(fields, || None)?, json: json()? })
+    fn read(fields: &Fields, json: Value) -> Option<Self> {
+        let Value::Object(json) = json else { return None };
+        Some(Self { known: T::read(fields, Value::Null)?, json })
     }
 
     fn id(&self) -> u64 {
         self.known.id()
-    }
-
-    fn memory(&self) -> usize {
-        self.known.memory() + object_bytes(&self.json)
     }
 }
 
 impl Listed for Record {
     const KIND: ListKind = ListKind::RECORDS;
 
-    fn read(fields: &Fields, _: impl FnOnce() -> Option<Map<String, Value>>) -> Option<Self> {
+    fn read(fields: &Fields, _: Value) -> Option<Self> {
         let kind = match fields.kind.as_ref().and_then(Value::as_str) {
             Some(kind) if kind.trim().eq_ignore_ascii_case("lets") => RecordType::System,
             other => RecordType::Other(other.unwrap_or_default().to_owned()),
@@ -208,18 +206,12 @@ impl Listed for Record {
     fn id(&self) -> u64 {
         self.id
     }
-
-    fn memory(&self) -> usize {
-        let kind = if let RecordType::Other(kind) = &self.kind { kind.len() + 16 } else { 0 };
-        let domains = self.domains.iter().chain(&self.name).map(Domain::heap_bytes).sum::<usize>();
-        kind + self.domains.capacity() * size_of::<Domain>() + domains
-    }
 }
 
 impl Listed for Site {
     const KIND: ListKind = ListKind::SITES;
 
-    fn read(fields: &Fields, _: impl FnOnce() -> Option<Map<String, Value>>) -> Option<Self> {
+    fn read(fields: &Fields, _: Value) -> Option<Self> {
         let text = |value: &Option<Value>| {
             value.as_ref()?.as_str().filter(|text| !text.is_empty()).map(Box::<str>::from)
         };
@@ -240,11 +232,6 @@ impl Listed for Site {
 
     fn id(&self) -> u64 {
         self.id
-    }
-
-    fn memory(&self) -> usize {
-        let texts = [&self.unreadable_cert_id, &self.cname, &self.disabled_reason];
-        self.domain.heap_bytes() + texts.into_iter().flatten().map(|text| text.len() + 16).sum::<usize>()
     }
 }
 
@@ -270,10 +257,7 @@ impl Site {
 impl ApiObject<Site> {
     /// The response of `GET /api/sites/{id}`: bare or in a wrapper.
     pub(super) fn of_site(json: &Value) -> Option<Self> {
-        find_object(json, &|value| {
-            let json = value.as_object()?;
-            Self::read(&Fields::deserialize(json).ok()?, || Some(json.clone()))
-        })
+        find_object(json, &|value| Self::read(&Fields::deserialize(value).ok()?, value.clone()))
     }
 }
 
@@ -359,7 +343,7 @@ mod tests {
     use serde_json::json;
 
     fn read<T: Listed>(json: &Value) -> T {
-        T::from_fields(Fields::deserialize(json).unwrap(), "{", &Redactor::default()).unwrap()
+        T::from_fields(Fields::deserialize(json).unwrap(), "{", &Redactor::default()).0.unwrap()
     }
 
     #[test]

@@ -106,7 +106,7 @@ fn outline(value: &Value, arrays: &mut Vec<Items<Site>>) -> Value {
             let mut list = Items::default();
             for text in elements.iter().map(Value::to_string) {
                 let fields = serde_json::from_str(&text).map_err(|_| Unreadable::default());
-                match fields.and_then(|fields| Site::from_fields(fields, &text, &REDACTOR)) {
+                match fields.and_then(|fields| Site::from_fields(fields, &text, &REDACTOR).0) {
                     Ok(site) => list.items.push(site),
                     Err(unreadable) => list.unreadable.push(unreadable),
                 }
