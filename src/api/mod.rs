@@ -37,7 +37,7 @@ pub(crate) use self::response::Download;
 pub(crate) use self::timestamp::Timestamp;
 pub(crate) use self::transport::retry_after;
 pub(crate) use self::upload_body::UploadBody;
-pub(crate) use self::wire::{ApiObject, Record, RecordType, SavedSite, Site, Uploaded};
+pub(crate) use self::wire::{ApiObject, Record, SavedSite, Site, Uploaded};
 
 /// Parses a body as the response of each endpoint, for fuzzing. Returns whether lists are the same if it arrives in
 /// chunks of this many bytes.

@@ -23,16 +23,8 @@ pub(crate) struct Record {
     pub(crate) name: Option<Domain>,
     /// The domains that it is stored for; other values are left out.
     pub(crate) domains: Vec<Domain>,
-    pub(crate) kind: RecordType,
-}
-
-/// Issuer of the certificate in a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RecordType {
-    /// `lets`: issued and renewed by the system itself.
-    System,
-    /// Anything else; the API document names no other value.
-    Other(String),
+    /// Whether the system itself issues and renews the certificate: type `lets`.
+    pub(crate) is_system_issued: bool,
 }
 
 /// A domain that the service accelerates (section 2.3).
@@ -191,16 +183,14 @@ impl Listed for Record {
     const KIND: ListKind = ListKind::RECORDS;
 
     fn read(fields: &Fields, _: Value) -> Option<Self> {
-        let kind = match fields.kind.as_ref().and_then(Value::as_str) {
-            Some(kind) if kind.trim().eq_ignore_ascii_case("lets") => RecordType::System,
-            other => RecordType::Other(other.unwrap_or_default().to_owned()),
-        };
+        let kind = fields.kind.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let is_system_issued = kind.trim().eq_ignore_ascii_case("lets");
         let domains = fields.domains();
         let name = fields.name.as_ref().and_then(Value::as_str);
         // Nearly always the name is the domain, and need not be stored twice.
         let domain = domains.iter().find(|domain| Some(domain.spelled()) == name);
         let name = domain.cloned().or_else(|| name?.parse().ok());
-        Some(Self { id: id(fields.id.as_ref()?)?, name, domains, kind })
+        Some(Self { id: id(fields.id.as_ref()?)?, name, domains, is_system_issued })
     }
 
     fn id(&self) -> u64 {
@@ -409,7 +399,7 @@ mod tests {
             [json!("a.example,b.example"), json!("a.example b.example"), json!(["a.example", "b.example"])]
         {
             let record: Record = read(&json!({"id": 1, "domain": domain, "type": "lets"}));
-            assert_eq!((record.domains.len(), record.kind), (2, RecordType::System), "{domain}");
+            assert_eq!((record.domains.len(), record.is_system_issued), (2, true), "{domain}");
         }
     }
 
@@ -417,7 +407,11 @@ mod tests {
     fn system_type_is_recognised_in_any_case() {
         for kind in ["lets", "Lets", "LETS", " lets "] {
             let record: Record = read(&json!({"id": 1, "type": kind}));
-            assert_eq!(record.kind, RecordType::System, "{kind}");
+            assert!(record.is_system_issued, "{kind}");
+        }
+        for kind in [json!("let"), json!(""), json!(null), json!(["lets"])] {
+            let record: Record = read(&json!({"id": 1, "type": kind}));
+            assert!(!record.is_system_issued, "{kind}");
         }
     }
 

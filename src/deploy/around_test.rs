@@ -10,7 +10,7 @@ use time::{Duration, OffsetDateTime};
 use super::left_behind::left_by_renewal;
 use super::scope::{Scope, SurveyGroup};
 use super::survey::{Survey, tried};
-use crate::api::{Listing, Record, RecordType, Site};
+use crate::api::{Listing, Record, Site};
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::{ChangedRecords, Outcome};
@@ -230,7 +230,7 @@ fn record(rng: &mut Rng, id: u64, domains: &[Domain]) -> Record {
         id: if rng.u8(..24) == 0 { rng.u64(1..=8) } else { id },
         name,
         domains: (0..several).map(|_| any(rng, domains)).collect(),
-        kind: if is_system_issued { RecordType::System } else { RecordType::Other("upload".into()) },
+        is_system_issued,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::blocker::Blocker;
 use super::planner::Planner;
 use super::request::PlanRequest;
-use crate::api::{Record, RecordType};
+use crate::api::Record;
 use crate::names::Domain;
 
 impl<'a> Planner<'_, 'a> {
@@ -79,7 +79,7 @@ impl<'a> Planner<'_, 'a> {
     }
 
     fn is_system_issued(&self, record: &Record) -> bool {
-        record.kind == RecordType::System && !self.request.allow.lets
+        record.is_system_issued && !self.request.allow.lets
     }
 
     fn shrink(&self, id: u64) -> Option<Blocker> {

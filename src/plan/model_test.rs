@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use time::macros::datetime;
 
 use super::{Account, Action, Allow, IndexedListing, NotNeeded, Plan, PlanRequest, RecordLeaf, Target};
-use crate::api::{Listing, Record, RecordType, Site};
+use crate::api::{Listing, Record, Site};
 use crate::leaf::Leaf;
 use crate::names::Domain;
 
@@ -304,7 +304,7 @@ impl ModelRecord {
             id,
             name: self.name.map(|name| domains[name].clone()),
             domains: self.domains.iter().map(|domain| domains[*domain].clone()).collect(),
-            kind: if self.is_system_issued { RecordType::System } else { RecordType::Other("upload".into()) },
+            is_system_issued: self.is_system_issued,
         }
     }
 }

@@ -6,7 +6,7 @@ mod write;
 use std::collections::BTreeMap;
 
 use super::session::{Session, require_complete};
-use crate::api::{ApiObject, Record, RecordType};
+use crate::api::{ApiObject, Record};
 use crate::cli::{CertsCommand, ServiceArgs, WaitArgs};
 use crate::context::Context;
 use crate::error::CommandError;
@@ -52,14 +52,12 @@ async fn list_records(
 
 fn cells(record: &ApiObject<Record>, bound: &BTreeMap<u64, Vec<String>>) -> [String; 5] {
     let known = &record.known;
-    let kind = match &known.kind {
-        RecordType::System => "lets".to_owned(),
-        RecordType::Other(kind) if kind.is_empty() => "-".to_owned(),
-        RecordType::Other(kind) => kind.clone(),
-    };
+    let text = |name| record.json.get(name).and_then(serde_json::Value::as_str);
+    let kind = if known.is_system_issued { Some("lets") } else { text("type") };
+    let kind = kind.filter(|kind| !kind.is_empty()).unwrap_or("-");
     let domains: Vec<String> = known.domains.iter().map(ToString::to_string).collect();
-    let name = record.json.get("name").and_then(serde_json::Value::as_str).unwrap_or("-");
+    let name = text("name").unwrap_or("-");
     let sites = bound.get(&known.id).map_or_else(|| "-".to_owned(), |sites| sites.join(", "));
     let domains = if domains.is_empty() { "-".to_owned() } else { domains.join(", ") };
-    [known.id.to_string(), domains, name.to_owned(), kind, sites]
+    [known.id.to_string(), domains, name.to_owned(), kind.to_owned(), sites]
 }

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use super::finding::{DoctorFinding, Subject};
 use super::lineages::HostLineage;
-use crate::api::{Listing, RecordType, Site};
+use crate::api::{Listing, Site};
 use crate::deploy::AccountSnapshot;
 use crate::error::ErrorKind;
 use crate::state::ServiceDeployments;
@@ -86,7 +86,7 @@ impl<'a> Coverage<'a> {
 
     fn is_renewed_by_service(&self, site: &Site) -> bool {
         let record = site.cert_id.and_then(|id| self.account.listing.record(id));
-        record.is_some_and(|record| record.kind == RecordType::System)
+        record.is_some_and(|record| record.is_system_issued)
     }
 
     fn summary(&self, uncovered: usize) -> String {

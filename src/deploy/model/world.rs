@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use fastrand::Rng;
 use time::OffsetDateTime;
 
-use crate::api::{Listing, Record, RecordType, Site};
+use crate::api::{Listing, Record, Site};
 use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::verify::fixture::Shown;
@@ -213,11 +213,7 @@ impl World {
             id: *id,
             name: Some(Self::domain(record.domain)),
             domains: vec![Self::domain(record.domain)],
-            kind: if record.is_system_issued {
-                RecordType::System
-            } else {
-                RecordType::Other("upload".into())
-            },
+            is_system_issued: record.is_system_issued,
         });
         let Faults { hidden_site, hides_records_after: last, .. } = self.faults;
         let records = records.filter(|record| last.is_none_or(|last| record.id <= last));
