@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base64_simd::forgiving_decode_to_vec;
+use base64_simd::STANDARD;
+use memchr::memchr_iter;
 use memchr::memmem::{Finder, find_iter};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
@@ -107,16 +108,28 @@ fn bundle(path: &Path) -> Option<RootCertStore> {
 }
 
 /// Decodes the certificates of a bundle, one after another: together they would take more memory than all else. `None`
-/// stands for a damaged block. They are not secret, so decoding need not take constant time.
+/// stands for a damaged block.
 fn certificates(bundle: &[u8]) -> impl Iterator<Item = Option<CertificateDer<'static>>> {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
     const END: &str = "-----END CERTIFICATE-----";
     let end = Finder::new(END);
     find_iter(bundle, BEGIN).map(move |at| {
         let block = bundle.get(at + BEGIN.len()..)?;
-        let body = block.get(..end.find(block)?)?;
-        forgiving_decode_to_vec(body).ok().map(CertificateDer::from)
+        decode(block.get(..end.find(block)?)?)
     })
+}
+
+/// Decodes the body of a block. It is not secret, so this need not take constant time.
+fn decode(body: &[u8]) -> Option<CertificateDer<'static>> {
+    let mut base64 = Vec::with_capacity(body.len());
+    let mut start = 0;
+    for end in memchr_iter(b'\n', body).chain([body.len()]) {
+        base64.extend_from_slice(body.get(start..end)?.trim_ascii());
+        start = end + 1;
+    }
+    let length = STANDARD.decode_inplace(&mut base64).ok()?.len();
+    base64.truncate(length);
+    Some(base64.into())
 }
 
 #[cfg(test)]
