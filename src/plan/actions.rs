@@ -57,13 +57,6 @@ pub(crate) enum Action {
     Ignore,
 }
 
-impl Plan<'_> {
-    /// The sites that get the record of an upload.
-    pub(super) fn targets_of(&self, upload: usize) -> impl Iterator<Item = &Target<'_>> {
-        self.targets.iter().filter(move |target| target.action.upload() == Some(upload))
-    }
-}
-
 impl Action {
     /// The upload whose record the site gets.
     pub(crate) fn upload(&self) -> Option<usize> {

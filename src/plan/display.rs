@@ -99,8 +99,9 @@ impl Plan<'_> {
     }
 
     fn upload_step(&self, at: usize, upload: &Upload<'_>) -> Step {
-        let targets = self.targets_of(at).filter(|target| !matches!(target.action, Action::Bind(..)));
-        let sites: Vec<String> = targets.map(|target| target.site.domain.to_string()).collect();
+        let is_reached = |action: &Action| [Action::Replace(at), Action::Create(at)].contains(action);
+        let reached = self.targets.iter().filter(|target| is_reached(&target.action));
+        let sites: Vec<String> = reached.map(|target| target.site.domain.to_string()).collect();
         let list = text::list(&sites);
         let (has, is) = if sites.len() == 1 { ("has", "is") } else { ("have", "are") };
         // Without a site, the sites are bound to the record afterwards.

@@ -61,12 +61,7 @@ impl IndexedListing {
 
     /// The site of a domain.
     pub(crate) fn site(&self, domain: &Domain) -> Option<&Site> {
-        self.site_of_host(domain.host())
-    }
-
-    /// The site of a host in A-label form.
-    pub(crate) fn site_of_host(&self, host: &str) -> Option<&Site> {
-        self.site_at(self.at_host(host).next_back()?)
+        self.site_at(self.at_host(domain.host()).next_back()?)
     }
 
     pub(crate) fn has_site(&self, host: &str) -> bool {
