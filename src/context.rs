@@ -7,9 +7,7 @@ use std::sync::OnceLock;
 
 use crate::env::Env;
 use crate::report::Style;
-use crate::settings::{
-    self, Configuration, ConfigurationFile, EffectiveSetting, HeartbeatUrl, Layer, Program,
-};
+use crate::settings::{self, Configuration, EffectiveSetting, HeartbeatUrl, Layer, Program};
 
 /// The environment, the configuration file and the output style of a run.
 pub struct Context {
@@ -18,7 +16,7 @@ pub struct Context {
     pub(crate) style: Style,
     /// `--config`.
     config: Option<PathBuf>,
-    file: OnceLock<ConfigurationFile>,
+    file: OnceLock<Configuration>,
 }
 
 impl Context {
@@ -28,7 +26,7 @@ impl Context {
 
     /// The configuration file in effect, or why it cannot be used. Reads the file on the first call.
     pub(crate) fn configuration(&self) -> Result<&Configuration, settings::SettingsError> {
-        self.file().contents()
+        self.file().require_valid()
     }
 
     /// The program to run after a failure, if the configuration file names one; other faults of the file do not matter.
@@ -61,7 +59,7 @@ impl Context {
         self.file.get().is_some()
     }
 
-    fn file(&self) -> &ConfigurationFile {
+    fn file(&self) -> &Configuration {
         self.file.get_or_init(|| settings::read_configuration(self.config.as_deref(), &self.env))
     }
 }

@@ -1,18 +1,16 @@
 //! Failures of a run: message, hint and exit code.
 //!
 //! Every error reaches the user as a [`CommandError`]. An error that nothing needs to tell from others is built as one;
-//! typed errors become one by [`Diagnostic`], those of lower modules in `diagnostics`. `hint` has the hints that they
-//! share.
+//! typed errors become one by [`Diagnostic`], those of lower modules in `diagnostics`.
 
 mod diagnostics;
-mod hint;
 
 use std::collections::HashMap;
 use std::fmt::Display;
 
-pub(crate) use self::hint::{INTERNAL_HINT, read_hint, state_dir_hint, write_hint};
 use crate::check::Finding;
 use crate::hint::{Hint, Place};
+pub(crate) use crate::hint::{read_hint, state_dir_hint, write_hint};
 pub(crate) use crate::text::shell_word;
 use crate::text::{count, sanitize};
 
@@ -118,6 +116,9 @@ struct Subject {
     noun: &'static str,
     name: String,
 }
+
+/// Hint for a bug in edgecert.
+const INTERNAL_HINT: &str = "report this, with the command and its output";
 
 /// Failures that are alike are listed one by one up to this number. Of more, as many names are given.
 pub(crate) const MAX_NAMED: usize = 5;

@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 pub use self::redactor::{Redactor, WITHHELD};
 
 /// Text that may only be sent to the service or written to a key file, never shown.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {

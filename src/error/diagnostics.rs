@@ -2,18 +2,14 @@
 
 use std::io;
 
-use super::hint::{
-    OTHER_STATE_DIR, certificate_hint, read_hint, state_dir_hint, state_file_hint, write_hint,
-};
 use super::{CommandError, Diagnostic, ErrorKind as K};
 use crate::file::ReadError;
-use crate::hint::Hint;
+use crate::hint::{Hint, OTHER_STATE_DIR, read_hint, state_dir_hint, state_file_hint, write_hint};
 use crate::runtime::RuntimeError;
-use crate::settings::{BaseUrl, FileFault};
+use crate::settings::{BaseUrl, SettingsError};
 use crate::state::{LockTimeout, StateDirError, StateError, WriteError, WriteFailure};
-use crate::text::shell_word;
 use crate::trust::TrustStoreError;
-use crate::{api, file, settings, source};
+use crate::{api, source};
 
 impl Diagnostic for api::RequestError {
     fn diagnose(&self) -> CommandError {
@@ -56,6 +52,21 @@ impl Diagnostic for api::AttemptError {
     }
 }
 
+/// What to do about the certificate of the service. Only an unknown issuer is a question of trust.
+fn certificate_hint(fault: api::CertificateFault) -> &'static str {
+    use api::CertificateFault as F;
+    match fault {
+        F::UnknownIssuer => "if the service uses a private CA, pass its certificate with --ca-file",
+        F::Expired => {
+            "check the clock of this host; if it is right, the service has to renew its certificate"
+        }
+        F::NotValidYet => "check the clock of this host; if it is right, wait until the certificate is valid",
+        F::OtherName => "check the host in the base URL; the certificate has to name it",
+        F::IsCa => "issue a server certificate from that CA for the service",
+        F::Other(_) => "the service has to install another certificate",
+    }
+}
+
 /// What to do about a base URL at which there is no such service.
 fn base_url_hint(base_url: &BaseUrl) -> Hint {
     match base_url.before_api() {
@@ -94,43 +105,9 @@ impl Diagnostic for TrustStoreError {
     }
 }
 
-impl Diagnostic for settings::SettingsError {
+impl Diagnostic for SettingsError {
     fn diagnose(&self) -> CommandError {
-        let error = CommandError::new(K::Config, self);
-        match self {
-            Self::NoBaseUrl => error.hint("set EDGECERT_BASE_URL, or base_url in /etc/edgecert/config.toml"),
-            Self::NoApiKey => error.hint("set EDGECERT_API_KEY, or write the key to a file and set api_key_file in /etc/edgecert/config.toml"),
-            Self::OpenToOthers { path } if file::is_mounted_secret(path) => {
-                error.hint("set defaultMode: 0440 where the secret is mounted")
-            }
-            Self::OpenToOthers { path } => {
-                error.hint(format!("run `chmod o= {}`", shell_word(&path.to_string_lossy())))
-            }
-            Self::File { fault: FileFault::UnknownKey { key, .. }, .. } if key == "api_key" => {
-                error.hint("write the key to a file of its own and set `api_key_file`")
-            }
-            Self::File { fault: FileFault::UnknownKey { known, .. }, .. } => {
-                error.hint(format!("known keys: {}", known.join(", ")))
-            }
-            Self::Read(cause) => error.hint(read_hint(cause.kind)),
-            Self::OtherService { url } => error.hint(format!(
-                "run `edgecert sync --base-url {url} --api-key-file FILE` with the key for that service, or deploy the lineage again"
-            )),
-            Self::Invalid { .. } | Self::File { .. } | Self::NotUnicode(_) => error,
-        }
-    }
-}
-
-impl Diagnostic for settings::Distrust {
-    fn diagnose(&self) -> CommandError {
-        let error = CommandError::new(K::Config, self);
-        match self {
-            Self::Writable { path } | Self::Replaceable { directory: path } => {
-                error.hint(format!("run `chmod go-w {}`", shell_word(&path.to_string_lossy())))
-            }
-            Self::Foreign { .. } => error.hint("make root its owner, or the user that runs edgecert"),
-            Self::Unknown { .. } => error.hint("check the path and its permissions"),
-        }
+        self.hint.iter().fold(CommandError::new(K::Config, self), |error, hint| error.hint(hint.clone()))
     }
 }
 
@@ -218,5 +195,18 @@ impl Diagnostic for RuntimeError {
 impl Diagnostic for LockTimeout {
     fn diagnose(&self) -> CommandError {
         CommandError::new(K::Temporary, self).class("locked").hint(Hint::Wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_unknown_issuer_suggests_a_ca_file() {
+        use api::CertificateFault as F;
+        for fault in [F::UnknownIssuer, F::Expired, F::NotValidYet, F::OtherName, F::IsCa, F::Other("")] {
+            assert_eq!(certificate_hint(fault).contains("--ca-file"), fault == F::UnknownIssuer, "{fault}");
+        }
     }
 }

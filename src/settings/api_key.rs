@@ -58,7 +58,11 @@ impl KeyLocation {
 fn from_file(path: &Path, deadline: Deadline) -> Result<Secret, SettingsError> {
     let key = read(path, deadline)?;
     if file::is_open_to_others(path) {
-        return Err(SettingsError::OpenToOthers { path: path.to_owned() });
+        let error = SettingsError::new(format_args!("others can read the API key file {}", text::path(path)));
+        return Err(match file::is_mounted_secret(path) {
+            true => error.hint("set defaultMode: 0440 where the secret is mounted"),
+            false => error.hint(format!("run `chmod o= {}`", text::shell_word(&path.to_string_lossy()))),
+        });
     }
     parse(&key, &text::path(path))
 }
@@ -70,7 +74,7 @@ fn read(path: &Path, deadline: Deadline) -> Result<Zeroizing<String>, SettingsEr
 /// Parses the key. It is sent in a header, so it is one line of visible ASCII (RFC 6750, section 2.1).
 fn parse(text: &str, name: &str) -> Result<Secret, SettingsError> {
     let text = text.trim();
-    let invalid = |reason: &str| SettingsError::Invalid { name: name.to_owned(), reason: reason.to_owned() };
+    let invalid = |reason: &str| SettingsError::invalid(name, reason);
     if text.is_empty() {
         return Err(invalid("it holds no API key"));
     }

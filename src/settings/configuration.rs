@@ -11,39 +11,52 @@ use crate::env::Env;
 use crate::names::Domain;
 use crate::{file, text};
 
+/// The variable that names the file.
+pub(super) const VARIABLE: &str = "EDGECERT_CONFIG";
+
 /// The first default path.
 const SYSTEM: &str = "/etc/edgecert/config.toml";
 
 /// Maximum size of the file, enough for a thousand lineages. Parsing takes a hundred times as much memory.
 const MAX_BYTES: u64 = 256 << 10;
 
-/// The configuration file in effect; empty if there is none.
+/// The configuration file in effect: the valid part of its contents. Empty if there is none.
 #[derive(Default)]
-pub(crate) struct ConfigurationFile {
+pub(crate) struct Configuration {
     pub(crate) path: Option<PathBuf>,
-    /// The valid part of the contents.
-    pub(super) valid: Configuration,
-    /// Why the rest cannot be used, in the order of the file.
-    pub(super) faults: Vec<SettingsError>,
+    /// Settings for all lineages.
+    pub(crate) layer: Layer,
+    /// Where they are, and the keys of the programs and URLs below.
+    pub(super) origins: Origins,
+    /// The `[[lineage]]` entries, in order.
+    pub(crate) lineages: Vec<LineageEntry>,
     /// Program to run after a failure. It is known even if the rest of the file is invalid: that is a failure, too.
     pub(crate) on_failure: Option<Program>,
     /// URL to call after each `sync`. Like `on_failure`, it is known even if other lines of the file are invalid.
     pub(crate) heartbeat_url: Option<HeartbeatUrl>,
+    /// Why the rest cannot be used, in the order of the file.
+    pub(super) faults: Vec<Fault>,
 }
 
-/// The contents of a configuration file.
-#[derive(Default)]
-pub(crate) struct Configuration {
-    /// Settings for all lineages.
-    pub(crate) layer: Layer,
-    /// Their lines, and those of invalid ones.
-    pub(super) lines: KeyLines,
-    /// The `[[lineage]]` entries, in order.
-    pub(crate) lineages: Vec<LineageEntry>,
+/// The settings that a source has, valid or not, by their keys.
+pub(super) type Origins = BTreeMap<String, Origin>;
+
+/// Where a setting is.
+pub(super) struct Origin {
+    /// The flag, variable or line.
+    pub(super) place: String,
+    /// Why it cannot be used.
+    pub(super) error: Option<SettingsError>,
 }
 
-/// The line of each key of a table.
-pub(super) type KeyLines = BTreeMap<String, usize>;
+/// Why a part of the file cannot be used.
+pub(super) struct Fault {
+    /// Offset in the file.
+    pub(super) offset: usize,
+    pub(super) error: SettingsError,
+    /// Whether an [`Origin`] has it, too.
+    pub(super) is_of_setting: bool,
+}
 
 /// A `[[lineage]]` entry.
 pub(crate) struct LineageEntry {
@@ -57,8 +70,7 @@ pub(crate) struct LineageEntry {
     pub(crate) domains: Vec<Domain>,
     /// Settings for this lineage only.
     pub(crate) layer: Layer,
-    /// Their lines, and those of invalid ones.
-    pub(super) lines: KeyLines,
+    pub(super) origins: Origins,
 }
 
 /// Where a lineage is.
@@ -73,17 +85,17 @@ pub(crate) enum Location {
     },
 }
 
-impl ConfigurationFile {
-    /// The contents, or the first reason why they cannot be used.
-    pub(crate) fn contents(&self) -> Result<&Configuration, SettingsError> {
-        self.faults.first().map_or(Ok(&self.valid), |fault| Err(fault.clone()))
+impl Configuration {
+    /// The file itself, or the first reason why it cannot be used.
+    pub(crate) fn require_valid(&self) -> Result<&Self, SettingsError> {
+        self.faults.first().map_or(Ok(self), |fault| Err(fault.error.clone()))
     }
 
     /// The state directory alone, which is used even if the rest of the file is invalid: the failure has to be recorded
     /// where later runs look for it.
-    pub(crate) fn only_state_dir(&self) -> Configuration {
-        let local = Local { state_dir: self.valid.layer.local.state_dir.clone(), ..Local::default() };
-        Configuration { layer: Layer { local, ..Layer::default() }, ..Configuration::default() }
+    pub(crate) fn only_state_dir(&self) -> Self {
+        let local = Local { state_dir: self.layer.local.state_dir.clone(), ..Local::default() };
+        Self { layer: Layer { local, ..Layer::default() }, ..Self::default() }
     }
 }
 
@@ -98,25 +110,17 @@ impl LineageEntry {
     }
 }
 
-impl Configuration {
-    /// Whether a line has a setting.
-    pub(super) fn has_line(&self, line: usize) -> bool {
-        let tables = self.lineages.iter().map(|entry| &entry.lines).chain([&self.lines]);
-        tables.flat_map(BTreeMap::values).any(|found| *found == line)
-    }
-}
-
 /// Reads the named file, or the first default file that exists.
-pub(crate) fn read(named: Option<&Path>, env: &Env) -> ConfigurationFile {
-    let named = named.map(Path::to_owned).or_else(|| env.path("EDGECERT_CONFIG"));
+pub(crate) fn read(named: Option<&Path>, env: &Env) -> Configuration {
+    let named = named.map(Path::to_owned).or_else(|| env.path(VARIABLE));
     let Some(path) = named.or_else(|| default_paths(env).find(|path| exists(path))) else {
-        return ConfigurationFile::default();
+        return Configuration::default();
     };
     match file::read_text(&path, MAX_BYTES, file::default_deadline()) {
         Ok(text) => parser::parse(&path, &text),
         Err(error) => {
-            let faults = vec![error.into()];
-            ConfigurationFile { path: Some(path), faults, ..ConfigurationFile::default() }
+            let fault = Fault { offset: 0, error: error.into(), is_of_setting: false };
+            Configuration { path: Some(path), faults: vec![fault], ..Configuration::default() }
         }
     }
 }

@@ -5,19 +5,15 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::api_key::{self, KeyLocation};
-use super::layer::variable;
-use super::{
-    ConfigurationFile, Layer, Layers, LineageEntry, Proxy, SettingsError, default_text, heartbeat_url,
-    on_failure,
-};
+use super::configuration::{self, Origins};
+use super::{Configuration, Layer, Layers, Proxy, SettingsError, default_text, heartbeat_url, on_failure};
 use crate::env::Env;
 use crate::file::recorded_path;
 use crate::text::{count, path};
 
-const CONFIG_VARIABLE: &str = "EDGECERT_CONFIG";
 const PROXY: &str = "proxy";
 const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
 
@@ -36,154 +32,123 @@ pub(crate) struct EffectiveSetting {
     pub(crate) error: Option<SettingsError>,
 }
 
+impl EffectiveSetting {
+    fn unset(key: &str) -> Self {
+        Self { key: key.to_owned(), lineage: None, value: None, origin: None, error: None }
+    }
+}
+
 /// Lists every setting, then those of `[[lineage]]` entries. `config` is the value of `--config`. Reads the API key,
 /// which may be in a pipe.
 pub(crate) fn effective(
     flags: &Layer,
     config: Option<&Path>,
     env: &Env,
-    file: &ConfigurationFile,
+    file: &Configuration,
 ) -> Vec<EffectiveSetting> {
-    let layers = Layers::new(flags, env, &file.valid);
-    let list = List { flags: flags.values(), environment: layers.environment.values(), file, layers };
-    let mut settings = vec![list.config_file(config)];
-    settings.extend(Layer::keys().iter().filter(|key| *key != PROXY).map(|key| list.setting(key)));
-    settings.extend([list.api_key(), list.proxy(), list.on_failure(), list.heartbeat_url()]);
-    settings.extend(file.valid.lineages.iter().flat_map(|entry| list.entry(entry)));
+    let layers = Layers::new(flags, env, file);
+    let keys = Layer::keys();
+    let mut settings = vec![config_file(config, env, file)];
+    settings.extend(keys.iter().filter(|key| *key != PROXY).map(|key| setting(key, &layers, file)));
+    settings.extend([api_key(&layers, file), proxy(&layers, file)]);
+    // There may be a secret among the arguments.
+    let program = file.on_failure.as_ref().map(|program| match program.arguments.len() {
+        0 => path(&program.name),
+        arguments => format!("{} ({})", path(&program.name), count(arguments, "argument")),
+    });
+    let url = file.heartbeat_url.as_ref().map(|_| "set, not shown".to_owned());
+    settings.extend([(on_failure::KEY, program), (heartbeat_url::KEY, url)].map(|(key, value)| {
+        let found = find(key, &file.layer, &file.origins).unwrap_or_else(|| EffectiveSetting::unset(key));
+        EffectiveSetting { value, ..found }
+    }));
+    for entry in &file.lineages {
+        // The others are overridden.
+        let own = keys.iter().filter(|key| given(key, &layers).is_none());
+        let own = own.filter_map(|key| find(key, &entry.layer, &entry.origins));
+        let lineage = Some(path(entry.path()));
+        settings.extend(own.map(|setting| EffectiveSetting { lineage: lineage.clone(), ..setting }));
+    }
     settings
 }
 
-/// The sources of the settings.
-struct List<'a> {
-    flags: Map<String, Value>,
-    environment: Map<String, Value>,
-    file: &'a ConfigurationFile,
-    layers: Layers<'a>,
+fn config_file(flag: Option<&Path>, env: &Env, file: &Configuration) -> EffectiveSetting {
+    let origin = match (flag, env.raw(configuration::VARIABLE)) {
+        (Some(_), _) => Some("flag --config".into()),
+        (None, Some(_)) => Some(of_variable(configuration::VARIABLE)),
+        (None, None) => None,
+    };
+    // The faults of settings are shown with these.
+    let error = file.faults.iter().find(|fault| !fault.is_of_setting).map(|fault| fault.error.clone());
+    let value = file.path.as_deref().map(path);
+    EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("config") }
 }
 
-impl List<'_> {
-    fn config_file(&self, flag: Option<&Path>) -> EffectiveSetting {
-        let origin = match (flag, self.layers.env.raw(CONFIG_VARIABLE)) {
-            (Some(_), _) => Some("flag --config".into()),
-            (None, Some(_)) => Some(of_variable(CONFIG_VARIABLE)),
-            (None, None) => None,
-        };
-        // Faults in lines of settings are shown with these.
-        let is_known = |fault: &&SettingsError| match fault {
-            SettingsError::File { line, .. } => !self.file.valid.has_line(*line),
-            _ => true,
-        };
-        let error = self.file.faults.iter().find(is_known).cloned();
-        let value = self.file.path.as_deref().map(path);
-        EffectiveSetting { key: "config".into(), lineage: None, value, origin, error }
-    }
-
-    fn setting(&self, key: &str) -> EffectiveSetting {
-        let variable = variable(key);
-        let (value, origin, error) = if let Some(value) = text(&self.flags, key) {
-            (Some(value), Some(format!("flag --{}", key.replace('_', "-"))), None)
-        } else if self.layers.env.raw(&variable).is_some() {
-            let error = self.layers.unusable.iter().find(|error| error.name() == Some(&variable));
-            (text(&self.environment, key), Some(of_variable(&variable)), error.cloned())
-        } else if let Some(line) = self.file.valid.lines.get(key) {
-            (text(&self.file.valid.layer.values(), key), self.line(*line), self.fault_at(*line))
-        } else {
-            self.default(key)
-        };
-        EffectiveSetting { key: key.to_owned(), lineage: None, value, origin, error }
-    }
-
-    fn default(&self, key: &str) -> (Option<String>, Option<String>, Option<SettingsError>) {
+/// A setting of the run.
+fn setting(key: &str, layers: &Layers<'_>, file: &Configuration) -> EffectiveSetting {
+    let found = given(key, layers).or_else(|| find(key, &file.layer, &file.origins));
+    found.unwrap_or_else(|| {
+        let unset = EffectiveSetting::unset(key);
         match key {
-            "base_url" => (None, None, self.missing(SettingsError::NoBaseUrl)),
-            "state_dir" => {
-                let origin = self.layers.env.raw(STATE_DIRECTORY).map(|_| of_variable(STATE_DIRECTORY));
-                (self.layers.state_dir().as_deref().map(path), origin, None)
-            }
-            _ => (default_text(key), None, None),
+            "base_url" => EffectiveSetting { error: missing(SettingsError::no_base_url(), file), ..unset },
+            "state_dir" => EffectiveSetting {
+                value: layers.state_dir().as_deref().map(path),
+                origin: layers.env.raw(STATE_DIRECTORY).map(|_| of_variable(STATE_DIRECTORY)),
+                ..unset
+            },
+            _ => EffectiveSetting { value: default_text(key), ..unset },
         }
-    }
+    })
+}
 
-    fn api_key(&self) -> EffectiveSetting {
-        let (value, error) = match self.layers.api_key() {
-            Ok(key) => (Some(count(key.expose().chars().count(), "character")), None),
-            Err(SettingsError::NoApiKey) => (None, self.missing(SettingsError::NoApiKey)),
-            Err(error) => (None, Some(error)),
+/// A setting from a flag or a variable.
+fn given(key: &str, layers: &Layers<'_>) -> Option<EffectiveSetting> {
+    let flag = || {
+        let (value, origin) = (Some(text(key, layers.flags)?), format!("flag --{}", key.replace('_', "-")));
+        Some(EffectiveSetting { value, origin: Some(origin), ..EffectiveSetting::unset(key) })
+    };
+    flag().or_else(|| find(key, &layers.environment, &layers.origins))
+}
+
+/// A setting from variables or a table of the file.
+fn find(key: &str, layer: &Layer, origins: &Origins) -> Option<EffectiveSetting> {
+    let origin = origins.get(key)?;
+    let (value, place, error) = (text(key, layer), origin.place.clone(), origin.error.clone());
+    Some(EffectiveSetting { value, origin: Some(place), error, ..EffectiveSetting::unset(key) })
+}
+
+fn api_key(layers: &Layers<'_>, file: &Configuration) -> EffectiveSetting {
+    let (value, error) = match layers.api_key() {
+        Ok(key) => (Some(count(key.expose().chars().count(), "character")), None),
+        Err(error) if error.is_missing => (None, missing(error, file)),
+        Err(error) => (None, Some(error)),
+    };
+    let location = layers.key_location(&Layer::default(), None).ok().flatten();
+    let origin = location.map(|location| match location {
+        KeyLocation::File(file) => format!("file {}", path(&file)),
+        KeyLocation::Variable => of_variable(api_key::VARIABLE),
+        KeyLocation::Credential(file) => format!("credential {}", path(&file)),
+    });
+    EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("api_key") }
+}
+
+/// The proxy for requests to the base URL.
+fn proxy(layers: &Layers<'_>, file: &Configuration) -> EffectiveSetting {
+    let found = given(PROXY, layers).or_else(|| find(PROXY, &file.layer, &file.origins));
+    found.unwrap_or_else(|| {
+        let url = layers.of_run().connection.base_url;
+        let (value, error) = match url.map(|url| Proxy::find(&url, None, layers.env)) {
+            Some(Ok(Some(proxy))) => (Some(proxy.text()), None),
+            Some(Err(error)) => (None, Some(error)),
+            Some(Ok(None)) | None => return EffectiveSetting::unset(PROXY),
         };
-        let origin = match self.layers.key_location() {
-            Some(KeyLocation::File(file)) => Some(format!("file {}", path(&file))),
-            Some(KeyLocation::Variable) => Some(of_variable(api_key::VARIABLE)),
-            Some(KeyLocation::Credential(file)) => Some(format!("credential {}", path(&file))),
-            None => None,
-        };
-        EffectiveSetting { key: "api_key".into(), lineage: None, value, origin, error }
-    }
+        let origin = Proxy::variable(layers.env).map(of_variable);
+        EffectiveSetting { value, origin, error, ..EffectiveSetting::unset(PROXY) }
+    })
+}
 
-    /// The proxy for requests to the base URL.
-    fn proxy(&self) -> EffectiveSetting {
-        let setting = self.setting(PROXY);
-        if setting.origin.is_some() {
-            return setting;
-        }
-        let url = self.layers.of_run().connection.base_url;
-        let (value, origin, error) = match url.map(|url| Proxy::find(&url, None, self.layers.env)) {
-            Some(Ok(Some(proxy))) => (Some(proxy.text()), proxy.variable.map(of_variable), None),
-            Some(Err(error)) => (None, error.name().map(of_variable), Some(error)),
-            Some(Ok(None)) | None => (None, None, None),
-        };
-        EffectiveSetting { key: PROXY.into(), lineage: None, value, origin, error }
-    }
-
-    /// The program, without its arguments: there may be a secret among them.
-    fn on_failure(&self) -> EffectiveSetting {
-        let value = self.file.on_failure.as_ref().map(|program| match program.arguments.len() {
-            0 => path(&program.name),
-            arguments => format!("{} ({})", path(&program.name), count(arguments, "argument")),
-        });
-        self.only_in_file(on_failure::KEY, value)
-    }
-
-    /// Whether there is a heartbeat URL, which is a secret.
-    fn heartbeat_url(&self) -> EffectiveSetting {
-        let value = self.file.heartbeat_url.as_ref().map(|_| "set, not shown".to_owned());
-        self.only_in_file(heartbeat_url::KEY, value)
-    }
-
-    fn only_in_file(&self, key: &str, value: Option<String>) -> EffectiveSetting {
-        let line = self.file.valid.lines.get(key);
-        let origin = line.and_then(|line| self.line(*line));
-        let error = line.and_then(|line| self.fault_at(*line));
-        EffectiveSetting { key: key.to_owned(), lineage: None, value, origin, error }
-    }
-
-    /// The settings that an entry has of its own, and that neither a flag nor a variable overrides.
-    fn entry(&self, entry: &LineageEntry) -> Vec<EffectiveSetting> {
-        let values = entry.layer.values();
-        let setting = |key: String| {
-            let line = *entry.lines.get(&key)?;
-            let is_overridden = self.flags.contains_key(&key) || self.environment.contains_key(&key);
-            let (value, lineage, error) =
-                (text(&values, &key), Some(path(entry.path())), self.fault_at(line));
-            let row = EffectiveSetting { key, lineage, value, origin: self.line(line), error };
-            (!is_overridden).then_some(row)
-        };
-        Layer::keys().into_iter().filter_map(setting).collect()
-    }
-
-    fn line(&self, line: usize) -> Option<String> {
-        Some(format!("{} line {line}", path(self.file.path.as_deref()?)))
-    }
-
-    fn fault_at(&self, wanted: usize) -> Option<SettingsError> {
-        let is_there =
-            |fault: &&SettingsError| matches!(fault, SettingsError::File { line, .. } if *line == wanted);
-        self.file.faults.iter().find(is_there).cloned()
-    }
-
-    /// A setting is not missing if the file that may hold it is invalid.
-    fn missing(&self, error: SettingsError) -> Option<SettingsError> {
-        self.file.faults.is_empty().then_some(error)
-    }
+/// A setting is not missing if the file that may hold it is invalid.
+fn missing(error: SettingsError, file: &Configuration) -> Option<SettingsError> {
+    file.faults.is_empty().then_some(error)
 }
 
 fn of_variable(name: &str) -> String {
@@ -191,8 +156,8 @@ fn of_variable(name: &str) -> String {
 }
 
 /// A value as a variable would have it, safe to print.
-fn text(values: &Map<String, Value>, key: &str) -> Option<String> {
-    match values.get(key)? {
+fn text(key: &str, layer: &Layer) -> Option<String> {
+    match layer.values().get(key)? {
         bare @ (Value::Bool(_) | Value::Number(_)) => Some(bare.to_string()),
         // Any text is a path, too.
         value => recorded_path::deserialize(value).ok().map(|value| path(&value)),

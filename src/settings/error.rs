@@ -1,62 +1,60 @@
 //! Errors of settings. Messages never repeat a value: a secret may be in its place by mistake.
 
-use std::path::PathBuf;
+use std::fmt::Display;
 
 use crate::env::NotUnicode;
 use crate::file::ReadError;
-use crate::text;
+use crate::hint::{Hint, read_hint};
 
 /// A setting that is missing or cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum SettingsError {
-    #[error("no base URL is set")]
-    NoBaseUrl,
-    #[error("no API key is set")]
-    NoApiKey,
-    /// `name` is a setting, a variable or a file.
-    #[error("{name}: {reason}")]
-    Invalid { name: String, reason: String },
-    #[error(transparent)]
-    NotUnicode(#[from] NotUnicode),
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error("{}:{line}: {fault}", text::path(path))]
-    File { path: PathBuf, line: usize, fault: FileFault },
-    #[error("others can read the API key file {}", text::path(path))]
-    OpenToOthers { path: PathBuf },
-    #[error(
-        "last deployed to {url} with an API key that is not recorded; the configured key is for another service"
-    )]
-    OtherService { url: String },
+#[error("{message}")]
+pub(crate) struct SettingsError {
+    message: String,
+    pub(crate) hint: Option<Hint>,
+    /// Whether nothing sets a required setting.
+    pub(crate) is_missing: bool,
 }
 
 impl SettingsError {
-    /// Whether the variable of the base URL cannot be used.
-    pub(crate) fn is_about_base_url(&self) -> bool {
-        self.name() == Some("EDGECERT_BASE_URL")
+    pub(super) fn new(message: impl Display) -> Self {
+        Self { message: message.to_string(), hint: None, is_missing: false }
     }
 
-    /// The variable, setting or file that cannot be used.
-    pub(super) fn name(&self) -> Option<&str> {
-        match self {
-            Self::Invalid { name, .. } | Self::NotUnicode(NotUnicode(name)) => Some(name),
-            _ => None,
-        }
+    /// A variable, a setting or a file that holds no valid value.
+    pub(super) fn invalid(name: impl Display, reason: impl Display) -> Self {
+        Self::new(format_args!("{name}: {reason}"))
+    }
+
+    pub(super) fn no_base_url() -> Self {
+        let error = Self::new("no base URL is set");
+        error.hint("set EDGECERT_BASE_URL, or base_url in /etc/edgecert/config.toml").missing()
+    }
+
+    pub(super) fn no_api_key() -> Self {
+        Self::new("no API key is set").missing().hint(
+            "set EDGECERT_API_KEY, or write the key to a file and set api_key_file in /etc/edgecert/config.toml",
+        )
+    }
+
+    fn missing(self) -> Self {
+        Self { is_missing: true, ..self }
+    }
+
+    /// Sets what the user can do.
+    pub(super) fn hint(self, hint: impl Into<Hint>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
     }
 }
 
-/// A mistake in a line of the configuration file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum FileFault {
-    /// `key` is the key of the line, if it has one.
-    #[error("{}{message}", key.as_ref().map(|key| format!("`{key}`: ")).unwrap_or_default())]
-    Syntax { key: Option<String>, message: String },
-    #[error("unknown key `{key}`")]
-    UnknownKey { key: String, known: Vec<String> },
-    #[error("`{key}`: {reason}")]
-    Invalid { key: String, reason: String },
-    #[error("expected `[[lineage]]`, in double brackets")]
-    SingleBrackets,
-    #[error("a `[[lineage]]` needs either `path`, or `cert` and `key`")]
-    NoLocation,
+impl From<NotUnicode> for SettingsError {
+    fn from(error: NotUnicode) -> Self {
+        Self::new(error)
+    }
+}
+
+impl From<ReadError> for SettingsError {
+    fn from(error: ReadError) -> Self {
+        Self::new(&error).hint(read_hint(error.kind))
+    }
 }

@@ -16,7 +16,7 @@ use super::{BaseUrl, EdgeAddresses, ProxySetting, RecordName, Seconds, TrustAnch
 use crate::file::recorded_path;
 
 /// Prefix of the environment variables.
-pub(super) const PREFIX: &str = "EDGECERT_";
+const PREFIX: &str = "EDGECERT_";
 const HEADING: &str = "Settings (flag, variable or file)";
 
 // All that `certs` and `sites` take.
@@ -344,7 +344,7 @@ mod tests {
     }
 
     fn from_file(text: &str) -> Configuration {
-        parser::parse(Path::new("/etc/edgecert/config.toml"), text).valid
+        parser::parse(Path::new("/etc/edgecert/config.toml"), text)
     }
 
     #[test]
@@ -421,7 +421,7 @@ mod tests {
             ]);
             for value in values.iter().map(|value| format!("{value:?}")).chain(bare) {
                 let file = parser::parse(Path::new("/config.toml"), &format!("\n{key} = {value}\n"));
-                let error = file.contents().err().unwrap().to_string();
+                let error = file.require_valid().err().unwrap().to_string();
                 assert_hides(&error, &format!("/config.toml:2: `{key}`: "), value.trim_matches('"'));
             }
         }

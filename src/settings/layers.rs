@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::api_key::{self, KeyLocation};
-use super::layer::{Connection, Layer, Local, PREFIX, variable};
+use super::api_key::KeyLocation;
+use super::configuration::{Origin, Origins};
+use super::layer::{Connection, Layer, Local, variable};
 use super::{
     BaseUrl, Configuration, EdgeAddresses, LineageEntry, Settings, SettingsError, TrustAnchors,
     default_state_dir, timeout,
@@ -21,8 +22,8 @@ pub(crate) struct Layers<'a> {
     pub(crate) env: &'a Env,
     pub(super) flags: &'a Layer,
     pub(super) environment: Layer,
-    /// Errors of invalid variables.
-    pub(crate) unusable: Vec<SettingsError>,
+    /// Those of the environment.
+    pub(super) origins: Origins,
     pub(super) file: &'a Layer,
     /// The API keys that were read.
     keys: RefCell<Vec<(KeyLocation, Result<Secret, SettingsError>)>>,
@@ -31,13 +32,18 @@ pub(crate) struct Layers<'a> {
 impl<'a> Layers<'a> {
     /// Reads the environment.
     pub(crate) fn new(flags: &'a Layer, env: &'a Env, configuration: &'a Configuration) -> Self {
-        let (environment, unusable) = read_variables(env);
-        Self { env, flags, environment, unusable, file: &configuration.layer, keys: RefCell::default() }
+        let (environment, origins) = read_variables(env);
+        Self { env, flags, environment, origins, file: &configuration.layer, keys: RefCell::default() }
+    }
+
+    /// The keys of invalid variables, with the errors.
+    pub(crate) fn unusable(&self) -> impl Iterator<Item = (&str, &SettingsError)> {
+        self.origins.iter().filter_map(|(key, origin)| Some((key.as_str(), origin.error.as_ref()?)))
     }
 
     /// Fails if a variable is invalid, even if a flag overrides it.
     pub(crate) fn require_valid(&self) -> Result<(), SettingsError> {
-        self.unusable.first().map_or(Ok(()), |error| Err(error.clone()))
+        self.unusable().next().map_or(Ok(()), |(_, error)| Err(error.clone()))
     }
 
     /// The base URL that a flag or a variable names.
@@ -57,43 +63,36 @@ impl<'a> Layers<'a> {
         entry: Option<&LineageEntry>,
     ) -> Result<Settings, SettingsError> {
         self.require_valid()?;
-        let configured = self.configured(entry);
-        let recorded_key_file = self.recorded_key_file(recorded, &configured)?;
-        let own_key_file = entry.and_then(|entry| self.key_file_of_entry(recorded, entry));
-        let named_key_file =
-            self.flags.connection.api_key_file.as_ref().or(own_key_file).or(recorded_key_file);
-        let mut below = [&self.environment, recorded, &configured].into_iter();
-        let key_file = below.find_map(|layer| layer.connection.api_key_file.as_ref());
         let merged = self.merge(recorded, entry);
-        let deadline = Deadline::after(timeout(&merged));
-        let location = KeyLocation::find(named_key_file, key_file, self.env);
-        let api_key = location.map(|location| self.read_key(location, deadline)).transpose()?;
-        let base_url = merged.connection.base_url.clone().ok_or(SettingsError::NoBaseUrl)?;
-        Settings::new(base_url, api_key.ok_or(SettingsError::NoApiKey)?, merged, self.env)
+        let base_url = merged.connection.base_url.clone().ok_or_else(SettingsError::no_base_url)?;
+        let location = self.key_location(recorded, entry)?.ok_or_else(SettingsError::no_api_key)?;
+        let api_key = self.read_key(location, Deadline::after(timeout(&merged)))?;
+        Settings::new(base_url, api_key, merged, self.env)
     }
 
-    /// The key file of an entry, unless something else names the service: the key in the environment may be that of
-    /// another account.
-    fn key_file_of_entry<'e>(&self, recorded: &Layer, entry: &'e LineageEntry) -> Option<&'e PathBuf> {
-        let above = [self.flags, &self.environment, recorded];
-        let is_elsewhere = above.iter().any(|layer| layer.connection.base_url.is_some());
-        entry.layer.connection.api_key_file.as_ref().filter(|_| !is_elsewhere)
-    }
-
-    /// The recorded key file, if the recorded base URL is used: `EDGECERT_API_KEY` may be the key for another service.
-    fn recorded_key_file<'r>(
+    /// Where the API key of a lineage is, or that of the run. `EDGECERT_API_KEY` may be the key of another account than
+    /// the one that an entry or a state names, so the key file beside that base URL comes first.
+    pub(super) fn key_location(
         &self,
-        recorded: &'r Layer,
-        configured: &Layer,
-    ) -> Result<Option<&'r PathBuf>, SettingsError> {
-        let (recorded, is_overridden) = (&recorded.connection, self.given_base_url().is_some());
-        let Some(url) = recorded.base_url.as_ref().filter(|_| !is_overridden) else { return Ok(None) };
-        let has_key_file = self.flags.connection.api_key_file.is_some() || recorded.api_key_file.is_some();
-        let is_elsewhere = |own: &BaseUrl| own != url;
-        if !has_key_file && configured.connection.base_url.as_ref().is_some_and(is_elsewhere) {
-            return Err(SettingsError::OtherService { url: url.to_string() });
-        }
-        Ok(recorded.api_key_file.as_ref())
+        recorded: &Layer,
+        entry: Option<&LineageEntry>,
+    ) -> Result<Option<KeyLocation>, SettingsError> {
+        let flag = self.flags.connection.api_key_file.as_ref();
+        let (recorded, configured) = (&recorded.connection, self.configured(entry).connection);
+        let beside_url = match (self.given_base_url(), &recorded.base_url) {
+            (Some(_), _) => None,
+            (None, Some(url)) => {
+                let has_key_file = flag.is_some() || recorded.api_key_file.is_some();
+                if !has_key_file && configured.base_url.as_ref().is_some_and(|own| own != url) {
+                    return Err(other_service(url));
+                }
+                recorded.api_key_file.as_ref()
+            }
+            (None, None) => entry.and_then(|entry| entry.layer.connection.api_key_file.as_ref()),
+        };
+        let variable = self.environment.connection.api_key_file.as_ref();
+        let below = variable.or(recorded.api_key_file.as_ref()).or(configured.api_key_file.as_ref());
+        Ok(KeyLocation::find(flag.or(beside_url), below, self.env))
     }
 
     /// The state directory, even if other settings are invalid; `None` if there is none.
@@ -137,15 +136,15 @@ impl<'a> Layers<'a> {
 
     /// The base URL of the run.
     pub(crate) fn base_url(&self) -> Result<BaseUrl, SettingsError> {
-        let invalid = || self.unusable.iter().find(|error| error.is_about_base_url()).cloned();
-        let missing = || invalid().unwrap_or(SettingsError::NoBaseUrl);
+        let invalid = || self.origins.get("base_url").and_then(|origin| origin.error.clone());
+        let missing = || invalid().unwrap_or_else(SettingsError::no_base_url);
         self.of_run().connection.base_url.ok_or_else(missing)
     }
 
     /// The API key of the run.
     pub(crate) fn api_key(&self) -> Result<Secret, SettingsError> {
-        let location = self.key_location().ok_or(SettingsError::NoApiKey)?;
-        self.read_key(location, Deadline::after(self.timeout()))
+        let location = self.key_location(&Layer::default(), None)?;
+        self.read_key(location.ok_or_else(SettingsError::no_api_key)?, Deadline::after(self.timeout()))
     }
 
     /// Reads a key once, because its file may be a pipe.
@@ -159,13 +158,6 @@ impl<'a> Layers<'a> {
         })
     }
 
-    /// Where the API key of the run is.
-    pub(super) fn key_location(&self) -> Option<KeyLocation> {
-        let configured = self.environment.connection.api_key_file.as_ref();
-        let configured = configured.or(self.file.connection.api_key_file.as_ref());
-        KeyLocation::find(self.flags.connection.api_key_file.as_ref(), configured, self.env)
-    }
-
     /// The settings of the run, or of a lineage, for checks that go on although some are invalid or missing: with the API
     /// key of the run or an empty one, and with the address of no service if none is set.
     pub(crate) fn incomplete(
@@ -176,7 +168,7 @@ impl<'a> Layers<'a> {
         let merged = self.merge(recorded, entry);
         let base_url = merged.connection.base_url.clone().or_else(|| "https://localhost".parse().ok());
         let api_key = self.api_key().unwrap_or_else(|_| Secret::new(String::new()));
-        Settings::new(base_url.ok_or(SettingsError::NoBaseUrl)?, api_key, merged, self.env)
+        Settings::new(base_url.ok_or_else(SettingsError::no_base_url)?, api_key, merged, self.env)
     }
 
     /// The settings of the run, without those of a lineage.
@@ -197,24 +189,32 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// Reads the `EDGECERT_…` variables, and returns the errors of invalid ones.
-fn read_variables(env: &Env) -> (Layer, Vec<SettingsError>) {
-    let (mut layer, mut unusable) = (Layer::default(), Vec::new());
-    let names = env.with_prefix(PREFIX).filter_map(|(name, _)| name.to_str());
-    let mut names: Vec<&str> = names.filter(|name| *name != api_key::VARIABLE).collect();
-    names.sort_unstable();
-    for name in names {
-        let key = name.trim_start_matches(PREFIX).to_ascii_lowercase();
-        let Some(raw) = env.raw(name).filter(|_| variable(&key) == name) else { continue };
-        match Layer::one(&key, recorded_path::to_value(Path::new(raw))) {
-            Ok(read) => layer = layer.or(read),
-            Err(_) if raw.to_str().is_none() => unusable.push(NotUnicode(name.to_owned()).into()),
-            Err(error) => {
-                unusable.push(SettingsError::Invalid { name: name.to_owned(), reason: error.to_string() });
+fn other_service(url: &BaseUrl) -> SettingsError {
+    SettingsError::new(format_args!(
+        "last deployed to {url} with an API key that is not recorded; the configured key is for another service"
+    ))
+    .hint(format!(
+        "run `edgecert sync --base-url {url} --api-key-file FILE` with the key for that service, or deploy the lineage again"
+    ))
+}
+
+/// Reads the `EDGECERT_…` variables.
+fn read_variables(env: &Env) -> (Layer, Origins) {
+    let (mut layer, mut origins) = (Layer::default(), Origins::new());
+    for key in Layer::keys() {
+        let name = variable(&key);
+        let Some(raw) = env.raw(&name) else { continue };
+        let error = match Layer::one(&key, recorded_path::to_value(Path::new(raw))) {
+            Ok(read) => {
+                layer = layer.or(read);
+                None
             }
-        }
+            Err(_) if raw.to_str().is_none() => Some(NotUnicode(name.clone()).into()),
+            Err(reason) => Some(SettingsError::invalid(&name, reason)),
+        };
+        origins.insert(key, Origin { place: format!("variable {name}"), error });
     }
-    (layer, unusable)
+    (layer, origins)
 }
 
 #[cfg(test)]
@@ -347,7 +347,8 @@ mod tests {
         assert!(layers.resolve_recorded(&recorded("https://here.example/"), None).is_ok());
         let elsewhere = layers.resolve_recorded(&recorded("https://there.example"), None);
         assert!(
-            matches!(elsewhere, Err(SettingsError::OtherService { url }) if url == "https://there.example")
+            elsewhere
+                .is_err_and(|error| error.to_string().starts_with("last deployed to https://there.example "))
         );
     }
 
@@ -369,7 +370,7 @@ mod tests {
         ]);
         let (flags, file) = (Layer::default(), Configuration::default());
         let layers = Layers::new(&flags, &env, &file);
-        let unusable: Vec<String> = layers.unusable.iter().map(ToString::to_string).collect();
+        let unusable: Vec<String> = layers.unusable().map(|(_, error)| error.to_string()).collect();
         assert_eq!(
             unusable,
             [
@@ -377,7 +378,7 @@ mod tests {
                 "EDGECERT_VERIFY: expected auto, require or off"
             ]
         );
-        assert!(layers.base_url().is_ok() && matches!(layers.api_key(), Err(SettingsError::NoApiKey)));
+        assert!(layers.base_url().is_ok() && layers.api_key().is_err_and(|error| error.is_missing));
         assert_eq!(layers.state_dir(), Some("/state".into()));
     }
 }

@@ -25,15 +25,15 @@ use std::time::Duration;
 
 pub(crate) use self::address::{BaseUrl, EdgeAddresses};
 pub(crate) use self::configuration::{
-    Configuration, ConfigurationFile, LineageEntry, Location, default_paths, read as read_configuration,
+    Configuration, LineageEntry, Location, default_paths, read as read_configuration,
 };
 pub(crate) use self::effective::{EffectiveSetting, effective};
-pub(crate) use self::error::{FileFault, SettingsError};
+pub(crate) use self::error::SettingsError;
 pub(crate) use self::guards::Guards;
 pub(crate) use self::heartbeat_url::HeartbeatUrl;
 pub(crate) use self::layer::{Connection, Layer, Local};
 pub(crate) use self::layers::Layers;
-pub(crate) use self::on_failure::{Distrust, Program};
+pub(crate) use self::on_failure::Program;
 pub(crate) use self::proxy::Proxy;
 pub(crate) use self::proxy_setting::ProxySetting;
 pub(crate) use self::record_name::RecordName;
@@ -103,9 +103,12 @@ impl Settings {
     /// Whether both belong to the same account of the same service, and reach it in the same way.
     pub(crate) fn is_same_service(&self, other: &Self) -> bool {
         self.base_url == other.base_url
-            && self.api_key.expose() == other.api_key.expose()
+            && self.api_key == other.api_key
             && self.roots == other.roots
-            && self.proxy.as_ref().map(Proxy::parts) == other.proxy.as_ref().map(Proxy::parts)
+            && match (&self.proxy, &other.proxy) {
+                (Some(own), Some(other)) => own.is_same(other),
+                (own, other) => own.is_none() && other.is_none(),
+            }
     }
 }
 

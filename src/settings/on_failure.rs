@@ -10,6 +10,7 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::geteuid;
 use toml::de::DeValue;
 
+use super::SettingsError;
 use crate::{file, text};
 
 /// Name of the key.
@@ -23,20 +24,6 @@ pub(crate) struct Program {
     pub(crate) arguments: Vec<String>,
     /// The configuration file that names it.
     file: PathBuf,
-}
-
-/// Why a program must not be run: another user could make this one run any program.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Distrust {
-    #[error("group or others can write {}", text::path(path))]
-    Writable { path: PathBuf },
-    /// A directory in which the configuration file, or a directory above it, could be replaced.
-    #[error("group or others can replace files in {}", text::path(directory))]
-    Replaceable { directory: PathBuf },
-    #[error("{} is owned by neither root nor the user running edgecert", text::path(path))]
-    Foreign { path: PathBuf },
-    #[error("cannot examine {}: {reason}", text::path(path))]
-    Unknown { path: PathBuf, reason: String },
 }
 
 /// Permission to write for group and others.
@@ -59,9 +46,12 @@ impl Program {
 
     /// Whether nobody but root and this user can choose the program, by changing or replacing the configuration file.
     /// With another user's `HOME`, the file belongs to that user.
-    pub(crate) fn trust(&self) -> Result<(), Distrust> {
-        let unknown =
-            |error: io::Error| Distrust::Unknown { path: self.file.clone(), reason: file::reason(&error) };
+    pub(crate) fn trust(&self) -> Result<(), SettingsError> {
+        let unknown = |error: io::Error| {
+            let (path, reason) = (text::path(&self.file), file::reason(&error));
+            let error = SettingsError::new(format_args!("cannot examine {path}: {reason}"));
+            error.hint("check the path and its permissions")
+        };
         let file = self.file.metadata().map_err(unknown)?;
         trust_owner(&self.file, &file)?;
         // Others cannot open a pipe such as `<(…)`, whatever its mode.
@@ -69,27 +59,34 @@ impl Program {
             return Ok(());
         }
         if file.mode() & WRITABLE != 0 {
-            return Err(Distrust::Writable { path: self.file.clone() });
+            return Err(writable("write", &self.file));
         }
         let named = std::path::absolute(&self.file).map_err(unknown)?;
         let real = named.canonicalize().map_err(unknown)?;
-        // The links on the way, then the directories that they lead to.
+        // The links on the way, then the directories that they lead to: in each, the next one could be replaced.
         named.ancestors().chain(real.ancestors().skip(1)).try_for_each(|path| {
             let found = path.symlink_metadata().map_err(unknown)?;
             trust_owner(path, &found)?;
             let is_open = found.is_dir() && found.mode() & WRITABLE != 0 && found.mode() & STICKY == 0;
             // A mounted ConfigMap is open to all, but read-only.
-            if is_open && !is_read_only(path) {
-                return Err(Distrust::Replaceable { directory: path.to_owned() });
-            }
-            Ok(())
+            if is_open && !is_read_only(path) { Err(writable("replace files in", path)) } else { Ok(()) }
         })
     }
 }
 
-fn trust_owner(path: &Path, found: &Metadata) -> Result<(), Distrust> {
-    let is_ours = found.uid() == 0 || found.uid() == geteuid().as_raw();
-    if is_ours { Ok(()) } else { Err(Distrust::Foreign { path: path.to_owned() }) }
+fn writable(action: &str, path: &Path) -> SettingsError {
+    let error = SettingsError::new(format_args!("group or others can {action} {}", text::path(path)));
+    error.hint(format!("run `chmod go-w {}`", text::shell_word(&path.to_string_lossy())))
+}
+
+fn trust_owner(path: &Path, found: &Metadata) -> Result<(), SettingsError> {
+    if found.uid() == 0 || found.uid() == geteuid().as_raw() {
+        return Ok(());
+    }
+    let path = text::path(path);
+    let error =
+        SettingsError::new(format_args!("{path} is owned by neither root nor the user running edgecert"));
+    Err(error.hint("make root its owner, or the user that runs edgecert"))
 }
 
 fn is_read_only(directory: &Path) -> bool {

@@ -13,11 +13,11 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use super::configuration::{ConfigurationFile, KeyLines};
+use super::configuration::{Fault, Origin, Origins};
 use super::layer::Layer;
 use super::{
-    Configuration, Connection, FileFault, HeartbeatUrl, LineageEntry, Location, Program, SettingsError,
-    damaged, heartbeat_url, on_failure,
+    Configuration, Connection, HeartbeatUrl, LineageEntry, Location, Program, SettingsError, damaged,
+    heartbeat_url, on_failure,
 };
 use crate::names::{Domain, NotADomain};
 use crate::text::{self, sanitize};
@@ -28,30 +28,29 @@ const GLOBAL_KEYS: &[&str] = &[on_failure::KEY, heartbeat_url::KEY, "lineage"];
 const STATE_DIR: &str = "state_dir";
 /// Keys of a `[[lineage]]` other than settings.
 const LINEAGE_KEYS: &[&str] = &["path", "cert", "key", "domains"];
+const SINGLE_BRACKETS: &str = "expected `[[lineage]]`, in double brackets";
 
 /// Parses the text.
-pub(super) fn parse(path: &Path, text: &str) -> ConfigurationFile {
-    let mut parser = DocumentParser { path, text, faults: Vec::new() };
+pub(super) fn parse(path: &Path, text: &str) -> Configuration {
+    let starts_of_lines = text.match_indices('\n').map(|(offset, _)| offset + 1).collect();
+    let mut parser = Parser { path, starts_of_lines, settings: Layer::keys(), faults: Vec::new() };
     let table = DeTable::parse(text).map_or_else(
         |error| {
-            parser.faults.push(syntax_fault(text, &error));
+            parser.faults.push(parser.syntax_fault(text, &error));
             damaged::read(text, &[on_failure::KEY, heartbeat_url::KEY, STATE_DIR])
         },
         Spanned::into_inner,
     );
-    let valid = parser.configuration(&table);
-    let (on_failure, heartbeat_url) = (parser.on_failure(&table), parser.heartbeat_url(&table));
+    let (layer, mut origins) = parser.settings(&table, GLOBAL_KEYS, &[]);
+    let read = |value: &DeValue<'_>| Program::from_toml(value, path);
+    let on_failure = parser.setting(&table, on_failure::KEY, read, &mut origins);
+    let read = HeartbeatUrl::from_toml;
+    let heartbeat_url = parser.setting(&table, heartbeat_url::KEY, read, &mut origins);
+    let mut lineages = parser.lineages(&table);
+    tell_apart(&mut lineages, &layer.connection);
     let mut faults = parser.faults;
-    faults.sort_by_key(|(offset, _)| *offset);
-    // Counts each line once, however many faults there are.
-    let (mut line, mut counted) = (1, 0);
-    let at_line = |(offset, fault)| {
-        line += text.bytes().skip(counted).take(offset - counted).filter(|byte| *byte == b'\n').count();
-        counted = offset;
-        SettingsError::File { path: path.to_owned(), line, fault }
-    };
-    let faults = faults.into_iter().map(at_line).collect();
-    ConfigurationFile { path: Some(path.to_owned()), valid, faults, on_failure, heartbeat_url }
+    faults.sort_by_key(|fault| fault.offset);
+    Configuration { path: Some(path.to_owned()), layer, origins, lineages, on_failure, heartbeat_url, faults }
 }
 
 /// The directory that paths in a file are relative to.
@@ -59,47 +58,86 @@ fn directory(file: &Path) -> &Path {
     file.parent().unwrap_or(Path::new(""))
 }
 
-/// Collects the faults of a file, with their offsets.
-struct DocumentParser<'a> {
+/// Collects the faults of a file.
+struct Parser<'a> {
     path: &'a Path,
-    text: &'a str,
-    faults: Vec<(usize, FileFault)>,
+    /// Offsets of all lines but the first.
+    starts_of_lines: Vec<usize>,
+    /// The keys of all settings.
+    settings: Vec<String>,
+    faults: Vec<Fault>,
 }
 
-impl DocumentParser<'_> {
-    fn configuration(&mut self, table: &DeTable<'_>) -> Configuration {
-        let (layer, lines) = self.layer(table, GLOBAL_KEYS, &[]);
-        let mut lineages = match table.get("lineage").map(|value| (value.span(), value.get_ref())) {
+impl Parser<'_> {
+    /// Reads the settings of a table, and reports keys that are neither settings nor `others`.
+    fn settings(&mut self, table: &DeTable<'_>, others: &[&str], refused: &[&str]) -> (Layer, Origins) {
+        let (mut layer, mut origins) = (Layer::default(), Origins::new());
+        for name in table.keys() {
+            let key = name.get_ref().as_ref();
+            if others.contains(&key) {
+                continue;
+            }
+            let is_known = |known: &&String| !refused.contains(&known.as_str());
+            if self.settings.iter().filter(is_known).any(|known| known == key) {
+                let read = |value: &DeValue<'_>| Layer::one(key, recorded(value));
+                layer = layer.or(self.setting(table, key, read, &mut origins).unwrap_or_default());
+                continue;
+            }
+            let known =
+                self.settings.iter().filter(is_known).map(String::as_str).chain(others.iter().copied());
+            let hint = match key {
+                "api_key" => "write the key to a file of its own and set `api_key_file`".to_owned(),
+                _ => format!("known keys: {}", known.collect::<Vec<_>>().join(", ")),
+            };
+            let fault = self.fault(name.span(), format_args!("unknown key `{}`", sanitize(key)));
+            self.faults.push(Fault { error: fault.error.hint(hint), ..fault });
+        }
+        (layer.relative_to(directory(self.path)), origins)
+    }
+
+    /// Reads a setting with its origin.
+    fn setting<T, E: Display>(
+        &mut self,
+        table: &DeTable<'_>,
+        key: &str,
+        read: impl FnOnce(&DeValue<'_>) -> Result<T, E>,
+        origins: &mut Origins,
+    ) -> Option<T> {
+        let value = table.get(key)?;
+        let place = format!("{} line {}", text::path(self.path), self.line(value.span().start));
+        let (setting, error) = match read(value.get_ref()) {
+            Ok(setting) => (Some(setting), None),
+            Err(reason) => {
+                let fault = self.invalid(value.span(), key, reason);
+                let error = fault.error.clone();
+                self.faults.push(Fault { is_of_setting: true, ..fault });
+                (None, Some(error))
+            }
+        };
+        origins.insert(key.to_owned(), Origin { place, error });
+        setting
+    }
+
+    fn lineages(&mut self, table: &DeTable<'_>) -> Vec<LineageEntry> {
+        match table.get("lineage").map(|value| (value.span(), value.get_ref())) {
             Some((_, DeValue::Array(entries))) => {
                 entries.iter().filter_map(|entry| self.entry(entry)).collect()
             }
             Some((span, _)) => {
-                self.fault(span, FileFault::SingleBrackets);
+                self.faults.push(self.fault(span, SINGLE_BRACKETS));
                 Vec::new()
             }
             None => Vec::new(),
-        };
-        tell_apart(&mut lineages, &layer.connection);
-        Configuration { layer, lines, lineages }
-    }
-
-    fn on_failure(&mut self, table: &DeTable<'_>) -> Option<Program> {
-        let program = Program::from_toml(table.get(on_failure::KEY)?.get_ref(), self.path);
-        self.check(table, on_failure::KEY, program)
-    }
-
-    fn heartbeat_url(&mut self, table: &DeTable<'_>) -> Option<HeartbeatUrl> {
-        let url = HeartbeatUrl::from_toml(table.get(heartbeat_url::KEY)?.get_ref());
-        self.check(table, heartbeat_url::KEY, url)
+        }
     }
 
     fn entry(&mut self, entry: &Spanned<DeValue<'_>>) -> Option<LineageEntry> {
         let DeValue::Table(table) = entry.get_ref() else {
-            self.fault(entry.span(), FileFault::SingleBrackets);
+            self.faults.push(self.fault(entry.span(), SINGLE_BRACKETS));
             return None;
         };
         let faults = self.faults.len();
-        let (layer, lines) = self.layer(table, LINEAGE_KEYS, &[STATE_DIR]);
+        let (layer, origins) = self.settings(table, LINEAGE_KEYS, &[STATE_DIR]);
         let domains = self.domains(table);
         let [path, cert, key] = ["path", "cert", "key"].map(|name| self.file_path(table, name));
         let location = match (path, cert, key) {
@@ -108,12 +146,13 @@ impl DocumentParser<'_> {
             _ => {
                 // A misspelled key or a wrong type is the more useful error.
                 if self.faults.len() == faults {
-                    self.fault(entry.span(), FileFault::NoLocation);
+                    let message = "a `[[lineage]]` needs either `path`, or `cert` and `key`";
+                    self.faults.push(self.fault(entry.span(), message));
                 }
                 return None;
             }
         };
-        Some(LineageEntry { location, account: None, target: None, domains, layer, lines })
+        Some(LineageEntry { location, account: None, target: None, domains, layer, origins })
     }
 
     /// A path that exists is not a pattern: acme.sh names directories after wildcards. Neither is the part of the path
@@ -144,44 +183,18 @@ impl DocumentParser<'_> {
         const EXPECTED: &str = "expected a list of domain names";
         let Some(value) = table.get("domains") else { return Vec::new() };
         let Some(names) = value.get_ref().as_array() else {
-            self.invalid(value.span(), "domains", EXPECTED);
+            self.faults.push(self.invalid(value.span(), "domains", EXPECTED));
             return Vec::new();
         };
         let mut domains = Vec::new();
         for name in names {
             match name.get_ref().as_str().map(str::parse) {
                 Some(Ok(domain)) => domains.push(domain),
-                Some(Err(NotADomain)) => self.invalid(name.span(), "domains", NotADomain),
-                None => self.invalid(name.span(), "domains", EXPECTED),
+                Some(Err(NotADomain)) => self.faults.push(self.invalid(name.span(), "domains", NotADomain)),
+                None => self.faults.push(self.invalid(name.span(), "domains", EXPECTED)),
             }
         }
         domains
-    }
-
-    /// Reads the settings of a table, with their lines, and reports keys that are neither settings nor `others`.
-    fn layer(&mut self, table: &DeTable<'_>, others: &[&str], refused: &[&str]) -> (Layer, KeyLines) {
-        let (mut layer, mut lines) = (Layer::default(), KeyLines::new());
-        for (name, value) in table {
-            let (key, span) = (name.get_ref().as_ref(), value.span());
-            let is_setting = !others.contains(&key) && !refused.contains(&key);
-            let read =
-                if is_setting { Layer::one(key, recorded(value.get_ref())) } else { Ok(Layer::default()) };
-            if read.as_ref().is_ok_and(|read| *read == Layer::default()) && !others.contains(&key) {
-                let known = Layer::keys().into_iter().filter(|key| !refused.contains(&key.as_str()));
-                let known = known.chain(others.iter().map(ToString::to_string)).collect();
-                self.fault(name.span(), FileFault::UnknownKey { key: sanitize(key), known });
-                continue;
-            }
-            // Those of other keys are not shown with them.
-            if is_setting || [on_failure::KEY, heartbeat_url::KEY].contains(&key) {
-                lines.insert(key.to_owned(), line_of(self.text, span.start));
-            }
-            match read {
-                Ok(read) => layer = layer.or(read),
-                Err(error) => self.invalid(span, key, error),
-            }
-        }
-        (layer.relative_to(directory(self.path)), lines)
     }
 
     /// Reads a path that is not a setting.
@@ -192,23 +205,31 @@ impl DocumentParser<'_> {
     }
 
     /// Returns a checked value, or reports why it is invalid.
-    fn check<T>(
-        &mut self,
-        table: &DeTable<'_>,
-        key: &'static str,
-        checked: Result<T, impl Display>,
-    ) -> Option<T> {
-        checked
-            .map_err(|error| self.invalid(table.get(key).map(Spanned::span).unwrap_or_default(), key, error))
-            .ok()
+    fn check<T>(&mut self, table: &DeTable<'_>, key: &str, checked: Result<T, impl Display>) -> Option<T> {
+        let span = table.get(key).map(Spanned::span).unwrap_or_default();
+        checked.map_err(|reason| self.faults.push(self.invalid(span, key, reason))).ok()
     }
 
-    fn invalid(&mut self, span: Range<usize>, key: &str, reason: impl Display) {
-        self.fault(span, FileFault::Invalid { key: key.to_owned(), reason: reason.to_string() });
+    fn invalid(&self, span: Range<usize>, key: &str, reason: impl Display) -> Fault {
+        self.fault(span, format_args!("`{key}`: {reason}"))
     }
 
-    fn fault(&mut self, span: Range<usize>, fault: FileFault) {
-        self.faults.push((span.start, fault));
+    /// A TOML syntax error, with the key of the line if it has one.
+    fn syntax_fault(&self, text: &str, error: &toml::de::Error) -> Fault {
+        let span = error.span().unwrap_or_default();
+        let line = text.lines().nth(self.line(span.start) - 1).unwrap_or_default();
+        let key = line.split_once('=').map(|(key, _)| format!("`{}`: ", sanitize(key))).unwrap_or_default();
+        self.fault(span, format_args!("{key}{}", error.message().lines().next().unwrap_or_default()))
+    }
+
+    fn fault(&self, span: Range<usize>, message: impl Display) -> Fault {
+        let (file, line) = (text::path(self.path), self.line(span.start));
+        let error = SettingsError::new(format_args!("{file}:{line}: {message}"));
+        Fault { offset: span.start, error, is_of_setting: false }
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        self.starts_of_lines.partition_point(|start| *start <= offset) + 1
     }
 }
 
@@ -251,19 +272,6 @@ fn recorded(value: &DeValue<'_>) -> Value {
     Value::deserialize(value).unwrap_or_default()
 }
 
-/// Converts a TOML syntax error to a fault with its offset.
-fn syntax_fault(text: &str, error: &toml::de::Error) -> (usize, FileFault) {
-    let offset = error.span().map_or(0, |span| span.start);
-    let line = text.lines().nth(line_of(text, offset) - 1).unwrap_or_default();
-    let key = line.split_once('=').map(|(key, _)| sanitize(key));
-    let message = error.message().lines().next().unwrap_or_default().to_owned();
-    (offset, FileFault::Syntax { key, message })
-}
-
-fn line_of(text: &str, offset: usize) -> usize {
-    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,13 +284,13 @@ mod tests {
         let text = "name = \"\u{fc}\"\n[[lineage]]\n\na = 1\nb = 2\n[[lineage]]\nc = 3\n";
         let faults = parse(Path::new(FILE), text).faults;
         let lines: Vec<String> =
-            faults.iter().map(|fault| fault.to_string()[FILE.len()..].to_owned()).collect();
+            faults.iter().map(|fault| fault.error.to_string()[FILE.len()..].to_owned()).collect();
         let starts: Vec<&str> = lines.iter().map(|line| &line[..3]).collect();
         assert_eq!(starts, [":4:", ":5:", ":7:"], "{lines:?}");
     }
 
     fn error(text: &str) -> String {
-        parse(Path::new(FILE), text).contents().err().unwrap().to_string()
+        parse(Path::new(FILE), text).require_valid().err().unwrap().to_string()
     }
 
     #[test]
@@ -364,7 +372,7 @@ mod tests {
     fn paths_are_relative_to_file() {
         let text = "api_key_file = \"key\"\ntrust_anchors = \"ca.pem\"\n[[lineage]]\ncert = \"c.pem\"\nkey = \"/k.pem\"\nwait = 5\ntrust_anchors = \"off\"\nverify_every = 0\n";
         let file = parse(Path::new(FILE), text);
-        let file = file.contents().unwrap();
+        let file = file.require_valid().unwrap();
         assert_eq!(file.layer.connection.api_key_file, Some("/etc/edgecert/key".into()));
         let location = Location::Files { cert: "/etc/edgecert/c.pem".into(), key: "/k.pem".into() };
         assert_eq!(file.lineages[0].location, location);

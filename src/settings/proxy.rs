@@ -31,7 +31,7 @@ pub(crate) struct Proxy {
 }
 
 /// User and password for a proxy.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Credentials {
     pub(crate) user: Secret,
     pub(crate) password: Secret,
@@ -65,21 +65,24 @@ impl Proxy {
         if target.scheme() == "http" {
             return Ok(None);
         }
-        let (Some((variable, text)), exempt) = (first(env, &PROXY)?, first(env, &NO_PROXY)?) else {
-            return Ok(None);
-        };
-        if exempt.is_some_and(|(_, list)| is_exempt(target.host_str().unwrap_or_default(), list)) {
+        let Some((variable, text)) = first(env, &PROXY)? else { return Ok(None) };
+        if first(env, &NO_PROXY)?
+            .is_some_and(|(_, list)| is_exempt(target.host_str().unwrap_or_default(), list))
+        {
             return Ok(None);
         }
-        let invalid = |reason: &str| SettingsError::Invalid { name: variable.into(), reason: reason.into() };
-        let (url, credentials) = parse(text).map_err(invalid)?;
+        let (url, credentials) = parse(text).map_err(|reason| SettingsError::invalid(variable, reason))?;
         Ok(Some(Self { url, credentials, variable: Some(variable) }))
     }
 
-    /// Its address, user and password.
-    pub(super) fn parts(&self) -> (&Url, Option<[&str; 2]>) {
-        let credentials = self.credentials.as_ref();
-        (&self.url, credentials.map(|credentials| [credentials.user.expose(), credentials.password.expose()]))
+    /// The variable that names the proxy, if one does.
+    pub(super) fn variable(env: &Env) -> Option<&'static str> {
+        PROXY.into_iter().find(|name| env.raw(name).is_some())
+    }
+
+    /// Whether requests take the same way.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.url == other.url && self.credentials == other.credentials
     }
 
     /// The proxy, without its credentials.

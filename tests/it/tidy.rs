@@ -35,7 +35,7 @@ const IMPORTS: [(&str, &[&str]); 42] = [
     ("check", &["bundle", "cert", "hint", "key", "names", "text"]),
     ("source", &["bundle", "env", "file", "text"]),
     // Settings and state.
-    ("settings", &["clock", "env", "file", "names", "secret", "text"]),
+    ("settings", &["clock", "env", "file", "hint", "names", "secret", "text"]),
     ("state", &["clock", "sightings", "file", "leaf", "names", "outcome", "settings", "source", "text"]),
     ("inventory", &["bundle", "env", "names", "settings", "source", "state", "text"]),
     // The service.

@@ -33,7 +33,7 @@ use crate::error::ErrorKind;
 use crate::inventory::{Inventory, Member};
 use crate::report::{Block, Report, finding_counts};
 use crate::runtime::Runtime;
-use crate::settings::{Configuration, Layer, Layers, LineageEntry, Settings, SettingsError};
+use crate::settings::{Configuration, Layer, Layers, LineageEntry, Settings};
 use crate::state::{Deployments, Given, Store};
 use crate::trust::TrustStores;
 
@@ -145,7 +145,7 @@ impl Doctor<'_> {
             Ok(settings) => (settings, true),
             Err(error) => {
                 // A missing setting is a finding about the run.
-                if !matches!(error, SettingsError::NoBaseUrl | SettingsError::NoApiKey) {
+                if !error.is_missing {
                     self.findings.push(DoctorFinding::from_error(Subject::Settings, error));
                 }
                 (self.layers.incomplete(recorded, entry).ok()?, false)

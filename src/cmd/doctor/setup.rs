@@ -11,7 +11,7 @@ use super::host::Host;
 use crate::context::Context;
 use crate::error::{ErrorKind, shell_word, write_hint};
 use crate::file;
-use crate::settings::{Configuration, Layer, Layers, Program, SettingsError, default_paths};
+use crate::settings::{Configuration, Layer, Layers, Program, default_paths};
 use crate::text;
 
 /// Permissions that a state directory must not give: write for the group, anything for others.
@@ -33,8 +33,8 @@ pub(super) fn check(
             findings.push(DoctorFinding::ok(Subject::Settings, detail));
         }
     }
-    let unusable = layers.unusable.iter().filter(|error| !error.is_about_base_url());
-    findings.extend(unusable.map(|error| DoctorFinding::from_error(Subject::Settings, error)));
+    let unusable = layers.unusable().filter(|(key, _)| *key != "base_url");
+    findings.extend(unusable.map(|(_, error)| DoctorFinding::from_error(Subject::Settings, error)));
     let base_url = layers.base_url();
     if let (Ok(_), Err(error)) = (&base_url, layers.incomplete(&Layer::default(), None)) {
         findings.push(DoctorFinding::from_error(Subject::Settings, error));
@@ -44,13 +44,13 @@ pub(super) fn check(
         context.configuration().is_ok() && !(is_unset(layers) && accounts::covers_all(configuration));
     match base_url {
         Ok(url) => findings.push(DoctorFinding::ok(Subject::BaseUrl, url.to_string())),
-        Err(SettingsError::NoBaseUrl) if !is_expected => {}
+        Err(error) if error.is_missing && !is_expected => {}
         Err(error) => findings.push(DoctorFinding::from_error(Subject::BaseUrl, error)),
     }
     match layers.api_key() {
         // Only the service can tell whether it is valid.
         Ok(_) => {}
-        Err(SettingsError::NoApiKey) if !is_expected => {}
+        Err(error) if error.is_missing && !is_expected => {}
         Err(error) => findings.push(DoctorFinding::from_error(Subject::ApiKey, error)),
     }
     findings.extend(accounts::overridden(configuration, layers));
@@ -78,10 +78,8 @@ pub(super) fn first_step(
 
 /// Whether nothing names a service or an API key.
 fn is_unset(layers: &Layers<'_>) -> bool {
-    matches!(
-        (layers.base_url(), layers.api_key()),
-        (Err(SettingsError::NoBaseUrl), Err(SettingsError::NoApiKey))
-    )
+    layers.base_url().is_err_and(|error| error.is_missing)
+        && layers.api_key().is_err_and(|error| error.is_missing)
 }
 
 /// Reports an `on_failure` program that would not be run.
