@@ -17,8 +17,6 @@ pub enum Hint {
         /// What to do if it fails again; may be empty.
         lasting: &'static str,
     },
-    /// Another run holds the lineage.
-    Wait,
     /// Deploy with one of these flags.
     Override {
         /// What to do in place of that; may be empty.
@@ -112,7 +110,6 @@ impl Hint {
         match self {
             Self::Text(text) => text.clone().into_owned(),
             Self::Retry { first, lasting } => join(&[first, retry(place), lasting], "; "),
-            Self::Wait => wait(place).to_owned(),
             Self::Override { instead, flags } => join(&[instead, &override_with(flags, place)], ", or "),
             Self::OmitDomain { instead, domain } => join(&[instead, &omit_domain(domain, place)], ", or "),
             Self::NoSite => no_site(place).to_owned(),
@@ -152,13 +149,6 @@ fn retry(place: &Place) -> &'static str {
         }
         Command::Sync => "run `edgecert sync` again later, or enable its timer",
         _ => "run the same command again later",
-    }
-}
-
-fn wait(place: &Place) -> &'static str {
-    match place.command {
-        Command::Sync => "wait for that run to finish, then run `edgecert sync` again",
-        _ => "wait for that run to finish, then run this command again; its options were not recorded",
     }
 }
 

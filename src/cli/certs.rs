@@ -55,14 +55,6 @@ impl CertsCommand {
             Self::Download(args) => args.is_to_stdout(),
         }
     }
-
-    /// The command's name in the report.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::List(_) => "certs list",
-            Self::Download(_) => "certs download",
-        }
-    }
 }
 
 impl DownloadArgs {

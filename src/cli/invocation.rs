@@ -28,6 +28,7 @@ pub enum Invocation {
 /// A command, and the flags that every command has.
 #[derive(Debug)]
 pub struct CommandLine {
+    name: &'static str,
     pub(crate) task: Task,
     config: Option<PathBuf>,
     verbosity: u8,
@@ -69,7 +70,7 @@ impl Invocation {
     }
 
     fn hook(task: Task) -> Self {
-        Self::Command(Box::new(CommandLine { task, config: None, verbosity: 0 }))
+        Self::Command(Box::new(CommandLine { name: "deploy", task, config: None, verbosity: 0 }))
     }
 
     fn parse_flags(arguments: &[OsString], env: &Env, width: usize) -> Self {
@@ -78,8 +79,8 @@ impl Invocation {
         {
             return Self::Help(Cli::version());
         }
-        let Cli { common, deploy, command } = match Cli::read(arguments, width) {
-            Ok(cli) => cli,
+        let (name, Cli { common, deploy, command }) = match Cli::read(arguments, width) {
+            Ok(read) => read,
             Err(error) if !error.use_stderr() => return Self::Help(error.render().to_string()),
             Err(error) => {
                 let command = command_name(arguments);
@@ -97,7 +98,8 @@ impl Invocation {
             None => return Self::NoCommand(Cli::help(width)),
         };
         let task = Task::Command(command);
-        Self::Command(Box::new(CommandLine { task, config: common.config, verbosity: common.verbose }))
+        let (config, verbosity) = (common.config, common.verbose);
+        Self::Command(Box::new(CommandLine { name, task, config, verbosity }))
     }
 }
 
@@ -117,10 +119,7 @@ fn is_hook(env: &Env) -> bool {
 impl CommandLine {
     /// The command's name in the report.
     pub fn name(&self) -> &'static str {
-        match &self.task {
-            Task::Command(command) => command.name(),
-            Task::DehydratedDeploy(_) | Task::DehydratedSync(_) => "deploy",
-        }
+        self.name
     }
 
     /// The value of `--config`.
@@ -181,21 +180,6 @@ impl Command {
             Self::Plan(_) | Self::Check(_) | Self::Doctor(_) | Self::Completions(_) => true,
         }
     }
-
-    /// The command's name in the report.
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Deploy(_) => "deploy",
-            Self::Plan(_) => "plan",
-            Self::Check(_) => "check",
-            Self::Sync(_) => "sync",
-            Self::Status(_) => "status",
-            Self::Doctor(_) => "doctor",
-            Self::Certs(command) => command.name(),
-            Self::Sites(command) => command.name(),
-            Self::Completions(_) => "completions",
-        }
-    }
 }
 
 impl UsageError {
@@ -244,7 +228,22 @@ fn config(arguments: &[OsString]) -> Option<PathBuf> {
     after.map(PathBuf::from).or_else(|| joined().map(PathBuf::from))
 }
 
-/// Commands that a usage error may belong to.
+/// The command that the arguments name, even if they cannot be parsed; `deploy` if none does.
+pub fn command_name(arguments: &[OsString]) -> &'static str {
+    let words = arguments.iter().map(|word| word.to_str().unwrap_or_default());
+    // `--config` is the only flag with a value that may precede a command.
+    let after = words.clone().zip(words.skip(1)).filter(|(before, _)| *before != "--config");
+    name_of(after.map(|(_, word)| word).filter(|word| !word.starts_with('-')))
+}
+
+/// The name of the command that these words begin with; `deploy` if there is none.
+pub(super) fn name_of<'a>(words: impl Iterator<Item = &'a str>) -> &'static str {
+    let words: Vec<&str> = words.take(2).collect();
+    let is_named = |name: &&&str| name.split(' ').eq(words.iter().copied().take(name.split(' ').count()));
+    COMMANDS.iter().find(is_named).copied().unwrap_or("deploy")
+}
+
+/// The commands besides `deploy`, each after those whose names begin with its own.
 const COMMANDS: [&str; 18] = [
     "certs download",
     "certs list",
@@ -265,14 +264,3 @@ const COMMANDS: [&str; 18] = [
     "status",
     "sync",
 ];
-
-/// The command that the arguments name, even if they cannot be parsed; `deploy` if none does.
-pub fn command_name(arguments: &[OsString]) -> &'static str {
-    let words = arguments.iter().map(|word| word.to_str().unwrap_or_default());
-    // `--config` is the only flag with a value that may precede a command.
-    let after = words.clone().zip(words.skip(1)).filter(|(before, _)| *before != "--config");
-    let words: Vec<&str> =
-        after.map(|(_, word)| word).filter(|word| !word.starts_with('-')).take(2).collect();
-    let is_named = |name: &&&str| name.split(' ').eq(words.iter().copied().take(name.split(' ').count()));
-    COMMANDS.iter().find(is_named).copied().unwrap_or("deploy")
-}

@@ -176,18 +176,22 @@ pub(crate) struct CompletionsArgs {
 }
 
 impl Cli {
-    /// Parses the arguments. Help and version are errors too, as in clap; they are wrapped at this many columns.
-    pub(crate) fn read(arguments: &[OsString], width: usize) -> Result<Self, clap::Error> {
+    /// Parses the arguments, and returns the command's name, too. Help and version are errors too, as in clap; they are
+    /// wrapped at this many columns.
+    pub(crate) fn read(arguments: &[OsString], width: usize) -> Result<(&'static str, Self), clap::Error> {
         let first = arguments.get(1).and_then(|word| word.to_str()).unwrap_or_default();
         let named = Some(first).filter(|word| Command::has_subcommand(word)).and_then(Self::command_alone);
         let is_named = named.is_some();
         // Never freed: that would take longer than parsing.
         let command = Box::leak(Box::new(named.unwrap_or_else(Self::root).term_width(width)));
         let mut matches = command.try_get_matches_from_mut(arguments)?;
+        let inner = matches.subcommand().map(|(name, inner)| (name, inner.subcommand_name()));
+        let name =
+            invocation::name_of(inner.into_iter().flat_map(|(name, inner)| [name].into_iter().chain(inner)));
         if is_named {
             let common = Common::from_arg_matches_mut(&mut matches)?;
             let named = Command::from_arg_matches_mut(&mut matches)?;
-            return Ok(Self { common, deploy: DeployArgs::default(), command: Some(named) });
+            return Ok((name, Self { common, deploy: DeployArgs::default(), command: Some(named) }));
         }
         if let Some((name, _)) = matches.subcommand()
             && let Some(flag) = misplaced_flag(&matches)
@@ -195,7 +199,7 @@ impl Cli {
             let message = format!("--{flag} must follow `{name}`");
             return Err(command.error(clap::error::ErrorKind::ArgumentConflict, message));
         }
-        Self::from_arg_matches_mut(&mut matches)
+        Ok((name, Self::from_arg_matches_mut(&mut matches)?))
     }
 
     /// The definition of the command line if its first word is this command: no flag of `deploy` and no other command

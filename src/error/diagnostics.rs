@@ -194,7 +194,8 @@ impl Diagnostic for RuntimeError {
 
 impl Diagnostic for LockTimeout {
     fn diagnose(&self) -> CommandError {
-        CommandError::new(K::Temporary, self).class("locked").hint(Hint::Wait)
+        let hint = Hint::Retry { first: "wait for that run to finish", lasting: "" };
+        CommandError::new(K::Temporary, self).class("locked").hint(hint)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Requests to the API server with the service account of the pod.
 
+use std::ffi::OsStr;
+use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,12 +11,13 @@ use serde::Deserialize;
 use tokio::time::{sleep, timeout};
 use zeroize::Zeroizing;
 
-use super::error::KubernetesError;
 use super::secret_list::SecretList;
 use crate::api::{anonymous_client, failure_reason, retry_after};
 use crate::clock::Deadline;
 use crate::env::Env;
+use crate::error::{CommandError, ErrorKind as K};
 use crate::file;
+use crate::hint::Hint;
 use crate::settings::Roots;
 use crate::text::sanitize;
 
@@ -30,7 +33,7 @@ const MAX_FILE_BYTES: u64 = 64 << 10;
 const PAGE_SIZE: &str = "100";
 const MAX_PAGE_BYTES: usize = 160 << 20;
 
-const MAX_ATTEMPTS: u32 = 4;
+const MAX_RETRIES: u32 = 3;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -47,25 +50,47 @@ struct Status {
     message: String,
 }
 
+/// Why a page cannot be read.
+pub(super) struct PageError {
+    pub(super) error: CommandError,
+    /// Whether the continue token is too old.
+    pub(super) is_expired: bool,
+    max_retries: u32,
+    /// The pause that the server asks for.
+    retry_after: Option<Duration>,
+}
+
+impl From<CommandError> for PageError {
+    fn from(error: CommandError) -> Self {
+        Self { error, is_expired: false, max_retries: 0, retry_after: None }
+    }
+}
+
 impl Cluster {
     /// Finds the API server; sends nothing.
-    pub(crate) fn of_pod(env: &Env, deadline: Deadline) -> Result<Self, KubernetesError> {
-        let variable = |name: &'static str| {
-            let value = env.raw(name).ok_or(KubernetesError::NotInPod(name))?;
-            Ok::<_, KubernetesError>(value.to_string_lossy())
+    pub(crate) fn of_pod(env: &Env, deadline: Deadline) -> Result<Self, CommandError> {
+        let variable = |name: &str| {
+            env.raw(name).map(OsStr::to_string_lossy).ok_or_else(|| {
+                let message = format_args!("--kubernetes works only in a pod: {name} is not set");
+                let hint = "run it in a pod, or mount the secrets and name their directories";
+                CommandError::new(K::Config, message).hint(hint)
+            })
         };
         let (host, port) = (variable(HOST)?, variable(PORT)?);
         let host = if host.contains(':') { format!("[{host}]") } else { host.into_owned() };
         let address = format!("https://{host}:{port}/");
-        let invalid = |_| KubernetesError::InvalidAddress(sanitize(&address));
-        let url = Url::parse(&address).map_err(invalid)?;
+        let url = Url::parse(&address).map_err(|_| {
+            let address = sanitize(&address);
+            let message = format_args!("the address of the API server, {address}, is not a host and a port");
+            CommandError::new(K::Config, message)
+        })?;
         let ca_file = Path::new(SERVICE_ACCOUNT).join("ca.crt");
         let client = anonymous_client(&Roots::File(ca_file), false, None, deadline)?;
         Ok(Self { client, url, deadline })
     }
 
     /// The namespace of the pod.
-    pub(crate) fn own_namespace() -> Result<String, KubernetesError> {
+    pub(crate) fn own_namespace() -> Result<String, CommandError> {
         Ok(mounted("namespace")?.trim().to_owned())
     }
 
@@ -75,7 +100,7 @@ impl Cluster {
         namespace: &str,
         selector: Option<&str>,
         next: Option<&str>,
-    ) -> Result<SecretList, KubernetesError> {
+    ) -> Result<SecretList, PageError> {
         let mut url = self.url.clone();
         url.set_path(&format!("/api/v1/namespaces/{namespace}/secrets"));
         let parameters = [
@@ -88,35 +113,29 @@ impl Cluster {
         url.query_pairs_mut().extend_pairs(parameters);
         let mut attempt = 1;
         loop {
-            let error = match self.attempt(namespace, url.clone()).await {
-                // The token may just have been replaced: the kubelet does so before it expires.
-                Err(error @ (KubernetesError::Unavailable { .. } | KubernetesError::Unauthorized)) => error,
-                result => return result,
+            let failed = match self.attempt(namespace, url.clone()).await {
+                Err(failed) => failed,
+                page => return page,
             };
-            let pause = match &error {
-                KubernetesError::Unavailable { retry_after: Some(pause), .. } => *pause,
-                _ => RETRY_PAUSE * attempt,
-            };
-            let is_repeated_denial = matches!(error, KubernetesError::Unauthorized) && attempt > 1;
-            if attempt >= MAX_ATTEMPTS || is_repeated_denial || pause >= self.deadline.left() {
-                return Err(error);
+            let pause = failed.retry_after.unwrap_or(RETRY_PAUSE * attempt);
+            if attempt > failed.max_retries || pause >= self.deadline.left() {
+                return Err(failed);
             }
-            log::info!("{error}; trying again");
+            log::info!("{}; trying again", failed.error);
             sleep(pause).await;
             attempt += 1;
         }
     }
 
-    async fn attempt(&self, namespace: &str, url: Url) -> Result<SecretList, KubernetesError> {
+    async fn attempt(&self, namespace: &str, url: Url) -> Result<SecretList, PageError> {
         let limit = self.deadline.or_sooner(Deadline::after(ATTEMPT_TIMEOUT));
         let headers = HeaderMap::from_iter([
             (AUTHORIZATION, bearer()?),
             (ACCEPT, HeaderValue::from_static("application/json")),
         ]);
         log::info!("GET {}", url.path());
-        let unavailable = |reason: String| KubernetesError::Unavailable { reason, retry_after: None };
-        let timed_out = |_| unavailable("it did not respond in time".into());
-        let failed = |error| unavailable(failure_reason(error));
+        let timed_out = |_| unavailable("it did not respond in time", None);
+        let failed = |error| unavailable(failure_reason(error), None);
         let request = self.client.get(url).headers(headers).send();
         let response = timeout(limit.left(), request).await.map_err(timed_out)?.map_err(failed)?;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -125,38 +144,69 @@ impl Cluster {
             // The library's message may quote a key.
             let invalid = |error: serde_json::Error| {
                 let place = format!("line {}, column {}", error.line(), error.column());
-                KubernetesError::InvalidResponse(format!("not a list of secrets at {place}"))
+                invalid_response(format_args!("not a list of secrets at {place}"))
             };
             let list: SecretList = serde_json::from_slice(&body).map_err(invalid)?;
             return match list.kind.as_str() {
                 "SecretList" => Ok(list),
-                kind => Err(KubernetesError::InvalidResponse(format!("it is a {}", sanitize(kind)))),
+                kind => Err(invalid_response(format_args!("it is a {}", sanitize(kind))).into()),
             };
         }
         let message = serde_json::from_slice(&body)
             .map_or_else(|_| "no reason given".into(), |status: Status| sanitize(&status.message));
-        let namespace = namespace.to_owned();
         Err(match status.as_u16() {
-            401 => KubernetesError::Unauthorized,
-            403 => KubernetesError::Forbidden { namespace, message },
-            410 => KubernetesError::Expired,
-            429 | 500.. => KubernetesError::Unavailable {
-                reason: format!("{message} ({})", status.as_u16()),
-                retry_after: retry_after(&headers),
-            },
-            status => KubernetesError::Refused { namespace, status, message },
+            // The token may just have been replaced: the kubelet does so before it expires.
+            401 => PageError { max_retries: 1, ..unauthorized().into() },
+            403 => {
+                let message = format_args!(
+                    "the service account may not list the secrets in {namespace} (403): {message}"
+                );
+                let hint =
+                    format!("in {namespace}, bind a role with `list` on `secrets` to the service account");
+                CommandError::new(K::Config, message).hint(hint).into()
+            }
+            410 => {
+                let message = "the list of secrets expired while its pages were read (410)";
+                let error = CommandError::new(K::Temporary, message).hint(Hint::RETRY);
+                PageError { is_expired: true, ..error.into() }
+            }
+            429 | 500.. => {
+                unavailable(format_args!("{message} ({})", status.as_u16()), retry_after(&headers))
+            }
+            status => {
+                let message = format_args!(
+                    "the API server refused to list the secrets in {namespace} ({status}): {message}"
+                );
+                CommandError::new(K::Config, message).into()
+            }
         })
     }
 }
 
+fn unauthorized() -> CommandError {
+    CommandError::new(K::Config, "the API server rejected the token of the service account (401)")
+}
+
+/// A failure for now: 429, 5xx, or no response.
+fn unavailable(reason: impl Display, retry_after: Option<Duration>) -> PageError {
+    let message = format_args!("the API server is unavailable: {reason}");
+    let error = CommandError::new(K::Temporary, message).hint(Hint::RETRY);
+    PageError { max_retries: MAX_RETRIES, retry_after, ..error.into() }
+}
+
+pub(super) fn invalid_response(reason: impl Display) -> CommandError {
+    let message = format_args!("the API server sent an unintelligible list of secrets: {reason}");
+    CommandError::new(K::Protocol, message)
+}
+
 /// Receives a body, which may hold keys.
-async fn receive(mut response: Response) -> Result<Zeroizing<Vec<u8>>, KubernetesError> {
+async fn receive(mut response: Response) -> Result<Zeroizing<Vec<u8>>, PageError> {
     let length = response.content_length().and_then(|length| usize::try_from(length).ok());
     let mut body = Zeroizing::new(Vec::with_capacity(length.unwrap_or_default().min(MAX_PAGE_BYTES)));
-    let failed = |error| KubernetesError::Unavailable { reason: failure_reason(error), retry_after: None };
+    let failed = |error| unavailable(failure_reason(error), None);
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
         if body.len() + chunk.len() > MAX_PAGE_BYTES {
-            return Err(KubernetesError::InvalidResponse("a page is larger than 160 MiB".into()));
+            return Err(invalid_response("a page is larger than 160 MiB").into());
         }
         body.extend_from_slice(&chunk);
     }
@@ -164,14 +214,18 @@ async fn receive(mut response: Response) -> Result<Zeroizing<Vec<u8>>, Kubernete
 }
 
 /// The header with the token that is mounted now.
-fn bearer() -> Result<HeaderValue, KubernetesError> {
+fn bearer() -> Result<HeaderValue, CommandError> {
     let token = mounted("token")?;
     let header = Zeroizing::new(format!("Bearer {}", token.trim()));
-    let mut header = HeaderValue::try_from(header.as_str()).map_err(|_| KubernetesError::Unauthorized)?;
+    let mut header = HeaderValue::try_from(header.as_str()).map_err(|_| unauthorized())?;
     header.set_sensitive(true);
     Ok(header)
 }
 
-fn mounted(name: &str) -> Result<Zeroizing<String>, KubernetesError> {
-    Ok(file::read_text(&Path::new(SERVICE_ACCOUNT).join(name), MAX_FILE_BYTES, file::default_deadline())?)
+fn mounted(name: &str) -> Result<Zeroizing<String>, CommandError> {
+    let path = Path::new(SERVICE_ACCOUNT).join(name);
+    file::read_text(&path, MAX_FILE_BYTES, file::default_deadline()).map_err(|error| {
+        let message = format_args!("--kubernetes needs the token of a service account: {error}");
+        CommandError::new(K::Config, message).hint("set automountServiceAccountToken to true")
+    })
 }

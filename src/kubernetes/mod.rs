@@ -1,16 +1,15 @@
 //! Secrets of type `kubernetes.io/tls`, listed by the API server of the cluster that this pod runs in.
 
 mod client;
-mod error;
 mod secret_list;
 
 use std::path::{Path, PathBuf};
 
-use self::client::Cluster;
-pub(crate) use self::error::KubernetesError;
+use self::client::{Cluster, invalid_response};
 use self::secret_list::Secret;
 use crate::clock::Deadline;
 use crate::env::Env;
+use crate::error::CommandError;
 use crate::file;
 use crate::runtime::Runtime;
 use crate::source::Source;
@@ -37,7 +36,7 @@ const OVERHEAD: usize = 1 << 10;
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) lineages: Vec<Source>,
-    pub(crate) failed: Vec<(String, KubernetesError)>,
+    pub(crate) failed: Vec<(String, CommandError)>,
     /// Size of the secrets.
     bytes: usize,
 }
@@ -48,7 +47,7 @@ pub(crate) fn find(
     env: &Env,
     deadline: Deadline,
     is_wanted: impl Fn(&Source) -> bool,
-) -> Result<Found, KubernetesError> {
+) -> Result<Found, CommandError> {
     let cluster = Cluster::of_pod(env, deadline)?;
     let own = selection.namespaces.is_empty().then(Cluster::own_namespace).transpose()?;
     let mut found = Found::default();
@@ -68,30 +67,27 @@ async fn list(
     (namespace, selector): (&str, Option<&str>),
     is_wanted: &impl Fn(&Source) -> bool,
     found: &mut Found,
-) -> Result<(), KubernetesError> {
+) -> Result<(), CommandError> {
     let bytes_before = found.bytes;
-    for _ in 0..MAX_LISTINGS {
-        found.bytes = bytes_before;
-        let mut next = None;
-        let expired = loop {
-            let page = match cluster.list(namespace, selector, next.as_deref()).await {
-                Err(KubernetesError::Expired) => break true,
-                page => page?,
-            };
-            for secret in page.items.into_iter().flatten() {
-                found.keep(namespace, secret, is_wanted)?;
+    let (mut next, mut listings) = (None, 1);
+    loop {
+        let page = match cluster.list(namespace, selector, next.as_deref()).await {
+            Ok(page) => page,
+            Err(failed) if failed.is_expired && listings < MAX_LISTINGS => {
+                log::info!("the list of the secrets in {namespace} has expired; listing them again");
+                (found.bytes, next, listings) = (bytes_before, None, listings + 1);
+                continue;
             }
-            if page.metadata.next.is_empty() {
-                break false;
-            }
-            next = Some(page.metadata.next);
+            Err(failed) => return Err(failed.error),
         };
-        if !expired {
+        for secret in page.items.into_iter().flatten() {
+            found.keep(namespace, secret, is_wanted)?;
+        }
+        if page.metadata.next.is_empty() {
             return Ok(());
         }
-        log::info!("the list of the secrets in {namespace} has expired; listing them again");
+        next = Some(page.metadata.next);
     }
-    Err(KubernetesError::Expired)
 }
 
 impl Found {
@@ -101,7 +97,7 @@ impl Found {
         namespace: &str,
         secret: Secret,
         is_wanted: &impl Fn(&Source) -> bool,
-    ) -> Result<(), KubernetesError> {
+    ) -> Result<(), CommandError> {
         let Some(directory) = directory(namespace, &secret.metadata.name) else { return Ok(()) };
         let source = Source::of_secret(&directory);
         if !secret.is_tls() || !is_wanted(&source) {
@@ -110,7 +106,7 @@ impl Found {
         let (cert, key) = secret.into_files();
         self.bytes += OVERHEAD + cert.len() + key.len();
         if self.bytes > MAX_BYTES {
-            return Err(KubernetesError::InvalidResponse("the secrets take more than 256 MiB".into()));
+            return Err(invalid_response("the secrets take more than 256 MiB"));
         }
         file::provide(directory.join("tls.crt"), cert);
         file::provide(directory.join("tls.key"), key);

@@ -201,18 +201,4 @@ impl SitesCommand {
     pub(super) fn is_read(&self) -> bool {
         matches!(self, Self::List(_) | Self::Get(_))
     }
-
-    /// The command's name in the report.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::List(_) => "sites list",
-            Self::Get(_) => "sites get",
-            Self::Create(_) => "sites create",
-            Self::Update(_) => "sites update",
-            Self::Enable(_) => "sites enable",
-            Self::Disable(_) => "sites disable",
-            Self::Delete(_) => "sites delete",
-            Self::Bind(_) => "sites bind",
-        }
-    }
 }
