@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn silent_receiver_is_given_up() {
         let receiver = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let url = HeartbeatUrl::parse(&format!("http://{}", receiver.local_addr().unwrap())).unwrap();
+        let url = format!("http://{}", receiver.local_addr().unwrap()).parse().unwrap();
         let roots = Roots::of_system(&Env::default());
         let result = call(&url, 0, String::new(), None, &roots, Duration::from_millis(100));
         assert_eq!(result.unwrap_err().to_string(), "heartbeat_url did not respond within 10 seconds");

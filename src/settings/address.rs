@@ -60,14 +60,7 @@ impl FromStr for BaseUrl {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // `Url` would drop or encode them.
-        if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(NOT_A_URL);
-        }
-        let mut url = Url::parse(text).map_err(|_| NOT_A_URL)?;
-        if url.port() == Some(0) {
-            return Err(NOT_A_URL);
-        }
+        let mut url = url(text).ok_or(NOT_A_URL)?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(HAS_CREDENTIALS);
         }
@@ -85,6 +78,12 @@ impl FromStr for BaseUrl {
         }
         Ok(Self(url))
     }
+}
+
+/// Parses a URL that holds nothing `Url` would drop or encode.
+pub(super) fn url(text: &str) -> Option<Url> {
+    let is_plain = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    Url::parse(text).ok().filter(|url| is_plain && url.port() != Some(0))
 }
 
 /// Whether the host of a URL is this machine.

@@ -2,11 +2,11 @@
 //! send heartbeats for this host, so it is a secret: neither errors nor `Debug` show it.
 
 use std::fmt;
+use std::str::FromStr;
 
 use reqwest::Url;
-use toml::de::DeValue;
 
-use super::address::is_loopback;
+use super::address::{is_loopback, url};
 use super::{Proxy, SettingsError};
 use crate::env::Env;
 
@@ -24,28 +24,6 @@ const PLAIN_HTTP: &str = "plain http is for loopback addresses only, because the
 const HAS_FRAGMENT: &str = "it has a fragment, which is never sent";
 
 impl HeartbeatUrl {
-    /// Reads the value of the key.
-    pub(super) fn from_toml(value: &DeValue<'_>) -> Result<Self, &'static str> {
-        Self::parse(value.as_str().ok_or(NOT_A_URL)?.trim())
-    }
-
-    /// Parses a URL that may be called.
-    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
-        // `Url` would drop or encode them.
-        if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(NOT_A_URL);
-        }
-        let url = Url::parse(text).map_err(|_| NOT_A_URL)?;
-        match (url.scheme(), url.host_str()) {
-            _ if url.port() == Some(0) => Err(NOT_A_URL),
-            _ if url.fragment().is_some() => Err(HAS_FRAGMENT),
-            ("https", Some(_)) => Ok(Self(url)),
-            ("http", Some(host)) if is_loopback(host) => Ok(Self(url)),
-            ("http", Some(_)) => Err(PLAIN_HTTP),
-            _ => Err(NOT_A_URL),
-        }
-    }
-
     /// The URL to call after a run: appends the exit code to the path, before any query.
     pub(crate) fn with_exit_code(&self, exit_code: u8) -> Url {
         let mut url = self.0.clone();
@@ -64,6 +42,21 @@ impl HeartbeatUrl {
     /// The proxy through which it is called; `None`: directly.
     pub(crate) fn proxy(&self, env: &Env) -> Result<Option<Proxy>, SettingsError> {
         Proxy::for_url(&self.0, env)
+    }
+}
+
+impl FromStr for HeartbeatUrl {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let url = url(text).ok_or(NOT_A_URL)?;
+        match (url.scheme(), url.host_str()) {
+            _ if url.fragment().is_some() => Err(HAS_FRAGMENT),
+            ("https", Some(_)) => Ok(Self(url)),
+            ("http", Some(host)) if is_loopback(host) => Ok(Self(url)),
+            ("http", Some(_)) => Err(PLAIN_HTTP),
+            _ => Err(NOT_A_URL),
+        }
     }
 }
 
@@ -90,7 +83,7 @@ mod tests {
             ("https://user:word@hc.example/abc", "https://user:word@hc.example/abc/75"),
             ("http://[::1]:8000/abc", "http://[::1]:8000/abc/75"),
         ] {
-            assert_eq!(HeartbeatUrl::parse(url).unwrap().with_exit_code(75).as_str(), called);
+            assert_eq!(url.parse::<HeartbeatUrl>().unwrap().with_exit_code(75).as_str(), called);
         }
     }
 
@@ -108,11 +101,11 @@ mod tests {
             ("https://", NOT_A_URL),
             ("", NOT_A_URL),
         ] {
-            let error = HeartbeatUrl::parse(url).unwrap_err();
+            let error = url.parse::<HeartbeatUrl>().unwrap_err();
             assert_eq!(error, expected, "{url}");
             assert!(!error.contains("secret/") && !error.contains("hc.example"));
         }
-        let url = HeartbeatUrl::parse("https://hc.example/secret").unwrap();
+        let url = "https://hc.example/secret".parse::<HeartbeatUrl>().unwrap();
         assert_eq!(format!("{url:?}"), "HeartbeatUrl");
     }
 }

@@ -3,7 +3,9 @@
 //! The doc comments are the help. The structs have none: clap would take it for the summary of every command that has
 //! these flags.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, Command, ValueHint};
@@ -46,7 +48,7 @@ pub(crate) struct Connection {
     pub(crate) proxy: Option<ProxySetting>,
     /// Deadline for the whole run [default: 90] [env: EDGECERT_TIMEOUT]
     #[arg(long, value_name = "SECS", value_parser = quiet::<Seconds<1>>(), allow_negative_numbers = true)]
-    #[serde(with = "bare", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bare", skip_serializing_if = "Option::is_none")]
     pub(crate) timeout: Option<Seconds<1>>,
 }
 
@@ -82,7 +84,7 @@ pub(crate) struct Layer {
     pub(crate) local: Local,
     /// Wait up to SECS for the edge to serve the certificate; 0 does not wait [default: 30] [env: EDGECERT_WAIT]
     #[arg(long, value_name = "SECS", value_parser = quiet::<Seconds>(), allow_negative_numbers = true)]
-    #[serde(with = "bare", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bare", skip_serializing_if = "Option::is_none")]
     pub(crate) wait: Option<Seconds>,
     /// Verify the result by TLS handshakes with the edge [default: auto] [env: EDGECERT_VERIFY]
     #[arg(long, value_name = "MODE", value_parser = choice::<Verify>())]
@@ -91,7 +93,7 @@ pub(crate) struct Layer {
     /// How often `sync` checks what the edge serves for an unchanged lineage; 0 disables the check [default: 86400]
     /// [env: EDGECERT_VERIFY_EVERY]
     #[arg(long, value_name = "SECS", value_parser = quiet::<Seconds>(), allow_negative_numbers = true)]
-    #[serde(with = "bare", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "bare", skip_serializing_if = "Option::is_none")]
     pub(crate) verify_every: Option<Seconds>,
     /// Refuse chains that do not lead to a root in FILE, or of the system if it is `system`; `off` disables the check
     /// [default: a warning, with the system's roots] [env: EDGECERT_TRUST_ANCHORS]
@@ -184,7 +186,7 @@ pub(super) fn variable(key: &str) -> String {
 }
 
 /// A setting that is text. serde's own errors would repeat the value.
-mod text {
+pub(super) mod text {
     use std::fmt::Display;
     use std::str::FromStr;
 
@@ -199,7 +201,7 @@ mod text {
         }
     }
 
-    pub(super) fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+    pub(in crate::settings) fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<T>, D::Error> {
         parse(&Value::deserialize(from)?)
@@ -214,33 +216,15 @@ mod text {
 }
 
 /// A number or a switch, in quotes or not.
-mod bare {
-    use std::fmt::Display;
-    use std::str::FromStr;
-
-    use serde::{Deserialize as _, Deserializer, Serialize, Serializer};
-    use serde_json::Value;
-
-    #[expect(clippy::ref_option, reason = "serde passes the field")]
-    pub(super) fn serialize<T: Serialize, S: Serializer>(
-        value: &Option<T>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        value.serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<T>, D::Error> {
-        super::text::parse(&match Value::deserialize(from)? {
-            bare @ (Value::Number(_) | Value::Bool(_)) => Value::String(bare.to_string()),
-            other => other,
-        })
-    }
+fn bare<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    text::parse(&match Value::deserialize(from)? {
+        bare @ (Value::Number(_) | Value::Bool(_)) => Value::String(bare.to_string()),
+        other => other,
+    })
 }
 
 /// A path, which is read as it is: it may be any bytes, with blanks at the ends.
-mod path {
+pub(super) mod path {
     use std::path::PathBuf;
 
     use serde::Deserializer;
@@ -248,7 +232,9 @@ mod path {
 
     pub(super) use crate::file::recorded_path::option::serialize;
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    pub(in crate::settings) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<PathBuf>, D::Error> {
         let path = super::recorded_path::deserialize(from).ok().filter(|path| !path.as_os_str().is_empty());
         path.map(Some).ok_or_else(|| D::Error::custom("expected a path in quotes"))
     }
@@ -261,7 +247,7 @@ fn trust_anchors<'de, D: Deserializer<'de>>(from: D) -> Result<Option<TrustAncho
 }
 
 fn switch<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
-    Ok(bare::deserialize::<Switch, D>(from)?.map(bool::from))
+    Ok(bare::<Switch, D>(from)?.map(bool::from))
 }
 
 #[cfg(test)]

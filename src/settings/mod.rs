@@ -15,8 +15,6 @@ mod layers;
 mod on_failure;
 mod parser;
 mod proxy;
-mod proxy_setting;
-mod record_name;
 mod trust_anchors;
 mod value;
 
@@ -34,11 +32,9 @@ pub(crate) use self::heartbeat_url::HeartbeatUrl;
 pub(crate) use self::layer::{Connection, Layer, Local};
 pub(crate) use self::layers::Layers;
 pub(crate) use self::on_failure::Program;
-pub(crate) use self::proxy::Proxy;
-pub(crate) use self::proxy_setting::ProxySetting;
-pub(crate) use self::record_name::RecordName;
+pub(crate) use self::proxy::{Proxy, ProxySetting};
 pub(crate) use self::trust_anchors::{Roots, TrustAnchors, TrustPolicy};
-pub(crate) use self::value::{Seconds, Switch, Verify, choice, quiet};
+pub(crate) use self::value::{RecordName, Seconds, Switch, Verify, choice, quiet};
 use crate::env::Env;
 use crate::secret::Secret;
 
@@ -105,10 +101,7 @@ impl Settings {
         self.base_url == other.base_url
             && self.api_key == other.api_key
             && self.roots == other.roots
-            && match (&self.proxy, &other.proxy) {
-                (Some(own), Some(other)) => own.is_same(other),
-                (own, other) => own.is_none() && other.is_none(),
-            }
+            && self.proxy.as_ref().map(Proxy::parts) == other.proxy.as_ref().map(Proxy::parts)
     }
 }
 

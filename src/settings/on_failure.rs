@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::geteuid;
-use toml::de::DeValue;
+use serde::de::Error as _;
+use serde::{Deserialize as _, Deserializer};
+use serde_json::Value;
 
 use super::SettingsError;
 use crate::{file, text};
@@ -32,16 +34,12 @@ const WRITABLE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
 impl Program {
-    /// Reads the value of the key. A name with a slash is relative to the file's directory, like all paths in it.
-    pub(super) fn from_toml(value: &DeValue<'_>, file: &Path) -> Result<Self, &'static str> {
-        const NOT_A_LIST: &str = "expected a list of strings: the program and its arguments";
-        let words = value.as_array().ok_or(NOT_A_LIST)?.iter();
-        let words = words.map(|word| word.get_ref().as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
-        let mut words = words.ok_or(NOT_A_LIST)?.into_iter();
-        let name = words.next().filter(|name| !name.is_empty()).ok_or("it names no program")?;
+    /// Sets the file that names it. A name with a slash is relative to the file's directory, like all paths in it.
+    pub(super) fn named_in(self, file: &Path) -> Self {
         let directory = file.parent().unwrap_or(Path::new(""));
-        let name = if name.contains('/') { directory.join(name) } else { name.into() };
-        Ok(Self { name, arguments: words.collect(), file: file.to_owned() })
+        let is_path = self.name.as_os_str().as_encoded_bytes().contains(&b'/');
+        let name = if is_path { directory.join(&self.name) } else { self.name };
+        Self { name, file: file.to_owned(), ..self }
     }
 
     /// Whether nobody but root and this user can choose the program, by changing or replacing the configuration file.
@@ -72,6 +70,16 @@ impl Program {
             if is_open && !is_read_only(path) { Err(writable("replace files in", path)) } else { Ok(()) }
         })
     }
+}
+
+/// Reads the value of the key.
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Program>, D::Error> {
+    let words: Option<Vec<String>> = serde_json::from_value(Value::deserialize(from)?).ok();
+    let expected = || D::Error::custom("expected a list of strings: the program and its arguments");
+    let mut words = words.ok_or_else(expected)?.into_iter();
+    let name = words.next().filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| D::Error::custom("it names no program"))?.into();
+    Ok(Some(Program { name, arguments: words.collect(), file: PathBuf::new() }))
 }
 
 fn writable(action: &str, path: &Path) -> SettingsError {

@@ -8,13 +8,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use glob::Pattern;
-use serde::Deserialize as _;
-use serde_json::Value;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::configuration::{Fault, Origin, Origins};
-use super::layer::Layer;
+use super::layer::{self, Layer};
 use super::{
     Configuration, Connection, HeartbeatUrl, LineageEntry, Location, Program, SettingsError, damaged,
     heartbeat_url, on_failure,
@@ -22,18 +23,50 @@ use super::{
 use crate::names::{Domain, NotADomain};
 use crate::text::{self, sanitize};
 
-/// Keys of the file other than settings.
-const GLOBAL_KEYS: &[&str] = &[on_failure::KEY, heartbeat_url::KEY, "lineage"];
-/// The setting that is read even if the rest of the file is invalid.
+/// The setting that is read even if the rest of the file is invalid, and that no `[[lineage]]` has.
 const STATE_DIR: &str = "state_dir";
-/// Keys of a `[[lineage]]` other than settings.
-const LINEAGE_KEYS: &[&str] = &["path", "cert", "key", "domains"];
 const SINGLE_BRACKETS: &str = "expected `[[lineage]]`, in double brackets";
+
+/// The keys of the file, except `lineage`, and those of a `[[lineage]]`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Keys {
+    #[serde(flatten)]
+    layer: Layer,
+    #[serde(deserialize_with = "on_failure::deserialize")]
+    on_failure: Option<Program>,
+    #[serde(deserialize_with = "layer::text::deserialize")]
+    heartbeat_url: Option<HeartbeatUrl>,
+    #[serde(deserialize_with = "layer::path::deserialize")]
+    path: Option<PathBuf>,
+    #[serde(deserialize_with = "layer::path::deserialize")]
+    cert: Option<PathBuf>,
+    #[serde(deserialize_with = "layer::path::deserialize")]
+    key: Option<PathBuf>,
+    #[serde(deserialize_with = "domains")]
+    domains: Vec<Domain>,
+}
+
+/// Keys of the file other than settings.
+const GLOBAL_KEYS: [&str; 3] = [on_failure::KEY, heartbeat_url::KEY, "lineage"];
+/// Keys of a `[[lineage]]` other than settings.
+const LINEAGE_KEYS: [&str; 4] = ["path", "cert", "key", "domains"];
+
+fn domains<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Domain>, D::Error> {
+    let expected = || D::Error::custom("expected a list of domain names");
+    let names = Value::deserialize(from)?;
+    let domain = |(at, name): (usize, &Value)| {
+        let domain = name.as_str().ok_or_else(expected)?.parse();
+        domain.map_err(|error: NotADomain| D::Error::custom(format_args!("name {}: {error}", at + 1)))
+    };
+    names.as_array().ok_or_else(expected)?.iter().enumerate().map(domain).collect()
+}
 
 /// Parses the text.
 pub(super) fn parse(path: &Path, text: &str) -> Configuration {
     let starts_of_lines = text.match_indices('\n').map(|(offset, _)| offset + 1).collect();
-    let mut parser = Parser { path, starts_of_lines, settings: Layer::keys(), faults: Vec::new() };
+    let settings = Layer::keys();
+    let mut parser = Parser { path, starts_of_lines, settings: &settings, faults: Vec::new() };
     let table = DeTable::parse(text).map_or_else(
         |error| {
             parser.faults.push(parser.syntax_fault(text, &error));
@@ -41,16 +74,22 @@ pub(super) fn parse(path: &Path, text: &str) -> Configuration {
         },
         Spanned::into_inner,
     );
-    let (layer, mut origins) = parser.settings(&table, GLOBAL_KEYS, &[]);
-    let read = |value: &DeValue<'_>| Program::from_toml(value, path);
-    let on_failure = parser.setting(&table, on_failure::KEY, read, &mut origins);
-    let read = HeartbeatUrl::from_toml;
-    let heartbeat_url = parser.setting(&table, heartbeat_url::KEY, read, &mut origins);
+    let known: Vec<&str> = settings.iter().map(String::as_str).chain(GLOBAL_KEYS).collect();
+    let (Keys { layer, on_failure, heartbeat_url, .. }, origins) = parser.table(&table, &known);
+    let layer = layer.relative_to(directory(path));
     let mut lineages = parser.lineages(&table);
     tell_apart(&mut lineages, &layer.connection);
     let mut faults = parser.faults;
     faults.sort_by_key(|fault| fault.offset);
-    Configuration { path: Some(path.to_owned()), layer, origins, lineages, on_failure, heartbeat_url, faults }
+    Configuration {
+        path: Some(path.to_owned()),
+        layer,
+        origins,
+        lineages,
+        on_failure: on_failure.map(|program| program.named_in(path)),
+        heartbeat_url,
+        faults,
+    }
 }
 
 /// The directory that paths in a file are relative to.
@@ -60,62 +99,44 @@ fn directory(file: &Path) -> &Path {
 
 /// Collects the faults of a file.
 struct Parser<'a> {
+    /// The file.
     path: &'a Path,
     /// Offsets of all lines but the first.
     starts_of_lines: Vec<usize>,
     /// The keys of all settings.
-    settings: Vec<String>,
+    settings: &'a [String],
     faults: Vec<Fault>,
 }
 
 impl Parser<'_> {
-    /// Reads the settings of a table, and reports keys that are neither settings nor `others`.
-    fn settings(&mut self, table: &DeTable<'_>, others: &[&str], refused: &[&str]) -> (Layer, Origins) {
-        let (mut layer, mut origins) = (Layer::default(), Origins::new());
-        for name in table.keys() {
-            let key = name.get_ref().as_ref();
-            if others.contains(&key) {
+    /// Reads a table key by key: a derive stops at the first fault, and has no lines.
+    fn table(&mut self, table: &DeTable<'_>, known: &[&str]) -> (Keys, Origins) {
+        let (mut valid, mut origins) = (Map::new(), Origins::new());
+        for (name, value) in table.iter().filter(|(name, _)| *name.get_ref() != "lineage") {
+            let (key, span) = (name.get_ref().as_ref(), value.span());
+            if !known.contains(&key) {
+                let hint = match key {
+                    "api_key" => "write the key to a file of its own and set `api_key_file`".to_owned(),
+                    _ => format!("known keys: {}", known.join(", ")),
+                };
+                let fault = self.fault(name.span(), format_args!("unknown key `{}`", sanitize(key)));
+                self.faults.push(Fault { error: fault.error.hint(hint), ..fault });
                 continue;
             }
-            let is_known = |known: &&String| !refused.contains(&known.as_str());
-            if self.settings.iter().filter(is_known).any(|known| known == key) {
-                let read = |value: &DeValue<'_>| Layer::one(key, recorded(value));
-                layer = layer.or(self.setting(table, key, read, &mut origins).unwrap_or_default());
-                continue;
-            }
-            let known =
-                self.settings.iter().filter(is_known).map(String::as_str).chain(others.iter().copied());
-            let hint = match key {
-                "api_key" => "write the key to a file of its own and set `api_key_file`".to_owned(),
-                _ => format!("known keys: {}", known.collect::<Vec<_>>().join(", ")),
-            };
-            let fault = self.fault(name.span(), format_args!("unknown key `{}`", sanitize(key)));
-            self.faults.push(Fault { error: fault.error.hint(hint), ..fault });
-        }
-        (layer.relative_to(directory(self.path)), origins)
-    }
-
-    /// Reads a setting with its origin.
-    fn setting<T, E: Display>(
-        &mut self,
-        table: &DeTable<'_>,
-        key: &str,
-        read: impl FnOnce(&DeValue<'_>) -> Result<T, E>,
-        origins: &mut Origins,
-    ) -> Option<T> {
-        let value = table.get(key)?;
-        let place = format!("{} line {}", text::path(self.path), self.line(value.span().start));
-        let (setting, error) = match read(value.get_ref()) {
-            Ok(setting) => (Some(setting), None),
-            Err(reason) => {
-                let fault = self.invalid(value.span(), key, reason);
+            let entry = Map::from_iter([(key.to_owned(), recorded(value.get_ref()))]);
+            let place = format!("{} line {}", text::path(self.path), self.line(span.start));
+            let error = Keys::deserialize(Value::Object(entry.clone())).err().map(|reason| {
+                let fault = self.invalid(span, key, reason);
                 let error = fault.error.clone();
-                self.faults.push(Fault { is_of_setting: true, ..fault });
-                (None, Some(error))
+                self.faults.push(Fault { is_of_setting: !LINEAGE_KEYS.contains(&key), ..fault });
+                error
+            });
+            if error.is_none() {
+                valid.extend(entry);
             }
-        };
-        origins.insert(key.to_owned(), Origin { place, error });
-        setting
+            origins.insert(key.to_owned(), Origin { place, error });
+        }
+        (Keys::deserialize(Value::Object(valid)).unwrap_or_default(), origins)
     }
 
     fn lineages(&mut self, table: &DeTable<'_>) -> Vec<LineageEntry> {
@@ -137,12 +158,19 @@ impl Parser<'_> {
             return None;
         };
         let faults = self.faults.len();
-        let (layer, origins) = self.settings(table, LINEAGE_KEYS, &[STATE_DIR]);
-        let domains = self.domains(table);
-        let [path, cert, key] = ["path", "cert", "key"].map(|name| self.file_path(table, name));
+        let settings = self.settings.iter().map(String::as_str).filter(|key| *key != STATE_DIR);
+        let known: Vec<&str> = settings.chain(LINEAGE_KEYS).collect();
+        let (Keys { layer, path, cert, key, domains, .. }, origins) = self.table(table, &known);
+        let directory = directory(self.path);
         let location = match (path, cert, key) {
-            (Some(path), None, None) => self.directory_or_pattern(path, table)?,
-            (None, Some(cert), Some(key)) => Location::Files { cert, key },
+            (Some(path), None, None) => {
+                let span = table.get("path").map(Spanned::span).unwrap_or_default();
+                let location = location(directory, &path);
+                location.map_err(|reason| self.faults.push(self.invalid(span, "path", reason))).ok()?
+            }
+            (None, Some(cert), Some(key)) => {
+                Location::Files { cert: directory.join(cert), key: directory.join(key) }
+            }
             _ => {
                 // A misspelled key or a wrong type is the more useful error.
                 if self.faults.len() == faults {
@@ -152,62 +180,8 @@ impl Parser<'_> {
                 return None;
             }
         };
+        let layer = layer.relative_to(directory);
         Some(LineageEntry { location, account: None, target: None, domains, layer, origins })
-    }
-
-    /// A path that exists is not a pattern: acme.sh names directories after wildcards. Neither is the part of the path
-    /// that leads to the configuration file.
-    fn directory_or_pattern(&mut self, path: PathBuf, table: &DeTable<'_>) -> Option<Location> {
-        let fixed = directory(self.path);
-        let (fixed, rest) = match path.strip_prefix(fixed) {
-            Ok(rest) if fixed.is_absolute() => (fixed.to_str(), rest),
-            _ => (Some(""), path.as_path()),
-        };
-        let (Some(fixed), Some(rest)) = (fixed, rest.to_str()) else {
-            return Some(Location::Directory(path));
-        };
-        if !rest.contains(['*', '?', '[']) || path.symlink_metadata().is_ok() {
-            return Some(Location::Directory(path));
-        }
-        let text = Path::new(&Pattern::escape(fixed)).join(rest);
-        let pattern = if rest.contains("**") {
-            // A walk would follow links without end.
-            Err("`**` is not supported; write a `*` for each level".to_owned())
-        } else {
-            Pattern::new(&text.to_string_lossy()).map_err(|error| format!("not a pattern: {}", error.msg))
-        };
-        self.check(table, "path", pattern).map(Location::Pattern)
-    }
-
-    fn domains(&mut self, table: &DeTable<'_>) -> Vec<Domain> {
-        const EXPECTED: &str = "expected a list of domain names";
-        let Some(value) = table.get("domains") else { return Vec::new() };
-        let Some(names) = value.get_ref().as_array() else {
-            self.faults.push(self.invalid(value.span(), "domains", EXPECTED));
-            return Vec::new();
-        };
-        let mut domains = Vec::new();
-        for name in names {
-            match name.get_ref().as_str().map(str::parse) {
-                Some(Ok(domain)) => domains.push(domain),
-                Some(Err(NotADomain)) => self.faults.push(self.invalid(name.span(), "domains", NotADomain)),
-                None => self.faults.push(self.invalid(name.span(), "domains", EXPECTED)),
-            }
-        }
-        domains
-    }
-
-    /// Reads a path that is not a setting.
-    fn file_path(&mut self, table: &DeTable<'_>, key: &'static str) -> Option<PathBuf> {
-        let path = table.get(key)?.get_ref().as_str().filter(|path| !path.is_empty());
-        let path = path.map(|path| directory(self.path).join(path));
-        self.check(table, key, path.ok_or("expected a path in quotes"))
-    }
-
-    /// Returns a checked value, or reports why it is invalid.
-    fn check<T>(&mut self, table: &DeTable<'_>, key: &str, checked: Result<T, impl Display>) -> Option<T> {
-        let span = table.get(key).map(Spanned::span).unwrap_or_default();
-        checked.map_err(|reason| self.faults.push(self.invalid(span, key, reason))).ok()
     }
 
     fn invalid(&self, span: Range<usize>, key: &str, reason: impl Display) -> Fault {
@@ -233,28 +207,38 @@ impl Parser<'_> {
     }
 }
 
+/// A path that exists is not a pattern: acme.sh names directories after wildcards. Neither is the directory of the
+/// configuration file.
+fn location(directory: &Path, path: &Path) -> Result<Location, String> {
+    let (text, named) = (path.to_str().unwrap_or_default(), directory.join(path));
+    let is_pattern = text.contains(['*', '?', '[']) && named.symlink_metadata().is_err();
+    let escaped = directory.to_str().filter(|_| is_pattern).map(Pattern::escape);
+    let Some(escaped) = escaped else { return Ok(Location::Directory(named)) };
+    if text.contains("**") {
+        // A walk would follow links without end.
+        return Err("`**` is not supported; write a `*` for each level".to_owned());
+    }
+    let pattern = Pattern::new(&Path::new(&escaped).join(path).to_string_lossy());
+    pattern.map(Location::Pattern).map_err(|error| format!("not a pattern: {}", error.msg))
+}
+
 /// Names the account of each entry that has its own, and numbers further entries for one lineage and account that
 /// name other sites. Without a difference the first entry counts.
 fn tell_apart(entries: &mut [LineageEntry], global: &Connection) {
     let mut known: HashMap<(PathBuf, Option<String>), Vec<Vec<Domain>>> = HashMap::new();
     for entry in entries {
-        let LineageEntry { layer, domains, .. } = &*entry;
-        let own = &layer.connection;
+        let own = &entry.layer.connection;
         let base_url = own.base_url.as_ref().filter(|own| global.base_url.as_ref() != Some(own));
         let key = own.api_key_file.as_ref().filter(|own| global.api_key_file.as_ref() != Some(own));
         let parts = [base_url.map(ToString::to_string), key.map(|path| text::path(&tidy(path)))];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        let account = (!parts.is_empty()).then(|| parts.join(" "));
-        let mut target = account.clone();
-        let sites = known.entry((tidy(entry.path()), account.clone())).or_default();
-        if !sites.contains(domains) {
-            sites.push(domains.clone());
-            if sites.len() > 1 {
-                let number = format!("#{}", sites.len());
-                target = Some(target.map_or(number.clone(), |account| format!("{account} {number}")));
-            }
+        let mut parts: Vec<String> = parts.into_iter().flatten().collect();
+        entry.account = (!parts.is_empty()).then(|| parts.join(" "));
+        let sites = known.entry((tidy(entry.path()), entry.account.clone())).or_default();
+        if !sites.contains(&entry.domains) {
+            sites.push(entry.domains.clone());
+            parts.extend((sites.len() > 1).then(|| format!("#{}", sites.len())));
         }
-        (entry.account, entry.target) = (account, target);
+        entry.target = (!parts.is_empty()).then(|| parts.join(" "));
     }
 }
 
@@ -327,7 +311,10 @@ mod tests {
             ("[[lineage]]\npth = \"a\"\n", "2: unknown key `pth`"),
             ("[[lineage]]\npath = 1\n", "2: `path`: expected a path in quotes"),
             ("\n[[lineage]]\nname = \"x\"\n", "2: a `[[lineage]]` needs either `path`, or `cert` and `key`"),
-            ("[[lineage]]\npath = \"a\"\ndomains = [\"a\",\n\"b c\"]\n", "4: `domains`: not a domain name"),
+            (
+                "[[lineage]]\npath = \"a\"\ndomains = [\"a\",\n\"b c\"]\n",
+                "3: `domains`: name 2: not a domain name",
+            ),
             ("[[lineage]]\npath = \"a\"\ndomains = \"a\"\n", "3: `domains`: expected a list of domain names"),
             ("\non_failure = []\n", "2: `on_failure`: it names no program"),
             ("on_failure = [\"\"]\n", "1: `on_failure`: it names no program"),

@@ -1,12 +1,14 @@
-//! The proxy for requests to the service and to `heartbeat_url`, from the variables that curl reads. They may hold a
-//! password, so an error names the variable only.
+//! The proxy for requests to the service and to `heartbeat_url`, from the setting `proxy` or the variables that curl
+//! reads. They may hold a password, so an error names the variable only.
 
+use std::fmt;
 use std::net::IpAddr;
+use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
-use super::{BaseUrl, ProxySetting, SettingsError};
+use super::{BaseUrl, SettingsError};
 use crate::env::{Env, NotUnicode};
 use crate::names::Domain;
 use crate::secret::Secret;
@@ -37,6 +39,13 @@ pub(crate) struct Credentials {
     pub(crate) password: Secret,
 }
 
+/// A proxy without credentials, because flags are public and states are kept, or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ProxySetting {
+    Off,
+    Url(Url),
+}
+
 /// Why text does not name a proxy.
 const MALFORMED: &str = "expected http://HOST:PORT or https://HOST:PORT";
 const SCHEME: &str = "this proxy scheme is not supported; use http:// or https://";
@@ -49,13 +58,11 @@ impl Proxy {
         env: &Env,
     ) -> Result<Option<Self>, SettingsError> {
         match setting {
-            // A proxy could read a plain request, and loopback needs none.
-            Some(ProxySetting::Url(_)) if base_url.as_url().scheme() == "http" => Ok(None),
-            Some(ProxySetting::Url(url)) => {
+            None => Self::for_url(base_url.as_url(), env),
+            Some(ProxySetting::Url(url)) if !base_url.is_plain() => {
                 Ok(Some(Self { url: url.clone(), credentials: None, variable: None }))
             }
-            Some(ProxySetting::Off) => Ok(None),
-            None => Self::for_url(base_url.as_url(), env),
+            Some(ProxySetting::Off | ProxySetting::Url(_)) => Ok(None),
         }
     }
 
@@ -80,9 +87,9 @@ impl Proxy {
         PROXY.into_iter().find(|name| env.raw(name).is_some())
     }
 
-    /// Whether requests take the same way.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.url == other.url && self.credentials == other.credentials
+    /// What two proxies differ in.
+    pub(super) fn parts(&self) -> (&Url, Option<&Credentials>) {
+        (&self.url, self.credentials.as_ref())
     }
 
     /// The proxy, without its credentials.
@@ -90,6 +97,35 @@ impl Proxy {
         let url = self.url.as_str().trim_end_matches('/');
         let credentials = self.credentials.as_ref().map_or("", |_| ", with credentials");
         format!("{}{credentials}", sanitize(url))
+    }
+}
+
+impl FromStr for ProxySetting {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.eq_ignore_ascii_case("off") {
+            return Ok(Self::Off);
+        }
+        match parse(text) {
+            Ok((url, None)) => Ok(Self::Url(url)),
+            Ok((_, Some(_))) | Err(_) => {
+                Err("expected http://HOST:PORT or https://HOST:PORT without credentials, or off")
+            }
+        }
+    }
+}
+
+impl fmt::Display for ProxySetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::Url(url) => {
+                // `Url` drops the port 80, which is not the default of a proxy.
+                let port = if url.scheme() == "http" && url.port().is_none() { ":80" } else { "" };
+                write!(f, "{}{port}", url.as_str().trim_end_matches('/'))
+            }
+        }
     }
 }
 
@@ -218,6 +254,24 @@ mod tests {
         for (list, expected) in [("::1", true), ("::/64", true), ("2001:db8::/32", false), ("::1/129", false)]
         {
             assert_eq!(is_exempt("[::1]", list), expected, "{list}");
+        }
+    }
+
+    #[test]
+    fn proxies_with_credentials_are_refused() {
+        for (text, expected) in [
+            ("http://proxy.example:3128", Some("http://proxy.example:3128")),
+            ("proxy.example", Some("http://proxy.example:1080")),
+            ("proxy.example:80", Some("http://proxy.example:80")),
+            ("https://proxy.example", Some("https://proxy.example")),
+            ("OFF", Some("off")),
+            ("http://user:hunter2@proxy.example:3128", None),
+            ("user@proxy.example", None),
+            ("socks5://proxy.example", None),
+            ("", None),
+        ] {
+            let found = text.parse::<ProxySetting>().map(|proxy| proxy.to_string());
+            assert_eq!(found.ok().as_deref(), expected, "{text}");
         }
     }
 }

@@ -86,6 +86,31 @@ impl From<Switch> for bool {
     }
 }
 
+/// The optional `name` of an upload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordName(String);
+
+impl RecordName {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Display for RecordName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for RecordName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_valid = !text.is_empty() && !text.chars().any(char::is_control);
+        is_valid.then(|| Self(text.to_owned())).ok_or("expected text without control characters")
+    }
+}
+
 /// Parser of a flag. Its errors do not repeat the value, which may be a misplaced secret.
 #[derive(Clone)]
 pub(crate) struct Quiet<T> {
