@@ -97,12 +97,10 @@ pub struct CommandError {
     kind: ErrorKind,
     message: String,
     hint: Option<Box<Hint>>,
-    /// The text of the hint.
-    advice: Option<Box<str>>,
     /// What was not sent because of the failure; `None` once it is part of the message.
     unsent: Option<&'static str>,
-    /// Whether the place is known where it is read.
-    is_placed: bool,
+    /// Where it is read, once that is known.
+    place: Option<Box<Place>>,
     is_misuse: bool,
     /// The site or lineage that failed, if it did so on its own.
     subject: Option<Box<Subject>>,
@@ -129,9 +127,8 @@ impl CommandError {
             kind,
             message: message.to_string(),
             hint: None,
-            advice: None,
             unsent: None,
-            is_placed: false,
+            place: None,
             is_misuse: false,
             subject: None,
             class: None,
@@ -140,8 +137,7 @@ impl CommandError {
 
     /// Sets what the user can do.
     pub(crate) fn hint(self, hint: impl Into<Hint>) -> Self {
-        let hint = hint.into();
-        Self { advice: Some(hint.to_string().into()), hint: Some(Box::new(hint)), ..self }
+        Self { hint: Some(Box::new(hint.into())), ..self }
     }
 
     /// States what was not sent because of the failure, for commands that send something.
@@ -189,19 +185,19 @@ impl CommandError {
 
     /// Adapts message and hint to the place where they are read, unless they are for a more specific one.
     pub(crate) fn placed(mut self, place: &Place) -> Self {
-        if !self.is_placed {
-            self.is_placed = true;
-            if let Some(unsent) = self.unsent.take().filter(|_| place.command.sends()) {
-                self = self.with_consequence(unsent);
-            }
-            self.advise(place);
+        if self.place.is_some() {
+            return self;
         }
+        if let Some(unsent) = self.unsent.take().filter(|_| place.command.sends()) {
+            self = self.with_consequence(unsent);
+        }
+        self.advise(place);
         self
     }
 
     /// Adapts the hint to a place.
     pub(crate) fn advise(&mut self, place: &Place) {
-        self.advice = self.hint.as_ref().map(|hint| hint.at(place).into());
+        self.place = Some(Box::new(place.clone()));
     }
 
     /// Replaces the message, and keeps kind and hint.
@@ -220,8 +216,9 @@ impl CommandError {
     }
 
     /// What the user can do, as text.
-    pub(crate) fn advice(&self) -> Option<&str> {
-        self.advice.as_deref()
+    pub(crate) fn advice(&self) -> Option<String> {
+        let (hint, place) = (self.hint.as_ref()?, self.place.as_deref());
+        Some(place.map_or_else(|| hint.to_string(), |place| hint.at(place)))
     }
 
     /// Whether the command line names something that does not exist.
@@ -242,7 +239,7 @@ impl CommandError {
 
     /// Whether both read the same.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        (self.kind, &self.message, &self.advice) == (other.kind, &other.message, &other.advice)
+        (self.kind, &self.message, self.advice()) == (other.kind, &other.message, other.advice())
     }
 
     /// Joins the messages on one line. Those after the tenth are only counted.
@@ -258,28 +255,27 @@ impl CommandError {
 
     /// Merges the same failure of many sites or lineages: a thousand sites that fail for one reason are one line.
     pub(crate) fn merge(errors: &[Self]) -> Vec<Self> {
-        let mut groups: Vec<Vec<(&Self, Option<&Subject>)>> = Vec::new();
+        let mut groups: Vec<Vec<&Self>> = Vec::new();
         let mut group_of = HashMap::new();
         for error in errors {
-            let subject = error.subject.as_deref();
-            let number = match subject {
-                Some(Subject { noun, .. }) => {
-                    *group_of.entry((error.kind, noun, error.class_or_message())).or_insert(groups.len())
-                }
-                None => groups.len(),
-            };
+            let class =
+                error.subject.as_ref().map(|subject| (error.kind, subject.noun, error.class_or_message()));
+            let number = class.map_or(groups.len(), |class| *group_of.entry(class).or_insert(groups.len()));
             match groups.get_mut(number) {
-                Some(group) => group.push((error, subject)),
-                None => groups.push(vec![(error, subject)]),
+                Some(group) => group.push(error),
+                None => groups.push(vec![error]),
             }
         }
-        let merge = |group: Vec<(&Self, Option<&Subject>)>| match group.as_slice() {
-            [(first, Some(Subject { noun, .. })), ..] if group.len() > MAX_NAMED => {
-                let names = group.iter().filter_map(|(_, subject)| Some(subject.as_ref()?.name.as_str()));
-                let (names, number) = (first_names(&names.collect::<Vec<_>>()), count(group.len(), noun));
+        let merge = |group: Vec<&Self>| match group.as_slice() {
+            [first, ..] if group.len() > MAX_NAMED => {
+                let subjects: Vec<&Subject> =
+                    group.iter().filter_map(|error| error.subject.as_deref()).collect();
+                let names: Vec<&str> = subjects.iter().map(|subject| subject.name.as_str()).collect();
+                let noun = subjects.first().map_or("site", |subject| subject.noun);
+                let (names, number) = (first_names(&names), count(group.len(), noun));
                 vec![first.prefixed(format_args!("{number} ({names}) failed in the same way; the first: "))]
             }
-            group => group.iter().map(|(error, _)| (*error).clone()).collect(),
+            group => group.iter().map(|error| (*error).clone()).collect(),
         };
         groups.into_iter().flat_map(merge).collect()
     }

@@ -153,17 +153,14 @@ fn retry(place: &Place) -> &'static str {
 }
 
 fn override_with(flags: &[Override], place: &Place) -> String {
-    let Some((first, others)) = flags.split_first() else { return String::new() };
-    let Override { flag, purpose } = first;
-    let direct = place.command.takes_lineage_flags();
-    let first = if direct {
-        format!("pass {flag} {purpose}")
-    } else {
-        format!("run `{} {flag}` {purpose}", place.deploy())
+    let is_direct = place.command.takes_lineage_flags();
+    let option = |(at, Override { flag, purpose }): (usize, &Override)| match (at, is_direct) {
+        (0, true) => format!("pass {flag} {purpose}"),
+        (0, false) => format!("run `{} {flag}` {purpose}", place.deploy()),
+        (_, true) => format!("{flag} {purpose}"),
+        (_, false) => format!("with {flag} {purpose}"),
     };
-    let preposition = if direct { "" } else { "with " };
-    let other = |Override { flag, purpose }: &Override| format!(", or {preposition}{flag} {purpose}");
-    first + &others.iter().map(other).collect::<String>()
+    flags.iter().enumerate().map(option).collect::<Vec<_>>().join(", or ")
 }
 
 fn omit_domain(domain: &str, place: &Place) -> String {

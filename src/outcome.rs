@@ -2,30 +2,30 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The result of a deployment for one site.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The result of a deployment for one site; the most severe first, in the order of exit codes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
-    /// Every address of the edge served the new leaf.
-    Served,
-    /// Bound and pushed, but not verified by a handshake.
-    Synced,
-    /// Bound; the push is not confirmed.
-    Uploaded,
-    /// An address of the edge still serves another leaf.
-    Stale,
+    /// A guard refused: deploying would break something else.
+    Guarded,
+    /// The service refused.
+    Refused,
     /// Another record is bound to the site.
     Misbound,
     /// A temporary failure; it is recorded, and `edgecert sync` retries it.
     Queued,
-    /// The service refused.
-    Refused,
-    /// A guard refused: deploying would break something else.
-    Guarded,
-    /// Not requested, or the account has no such site and `skip_unmatched` is set.
-    Skipped,
+    /// An address of the edge still serves another leaf.
+    Stale,
+    /// Bound; the push is not confirmed.
+    Uploaded,
+    /// Bound and pushed, but not verified by a handshake.
+    Synced,
+    /// Every address of the edge served the new leaf.
+    Served,
     /// Another lineage of this host covers the site, and its leaf was issued later.
     Superseded,
+    /// Not requested, or the account has no such site and `skip_unmatched` is set.
+    Skipped,
     /// An outcome that a later release wrote to a state file.
     #[serde(untagged)]
     Unknown(String),

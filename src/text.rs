@@ -96,14 +96,19 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// Formats the length of a duration in its largest fitting unit: `12 days`, `3 hours`, `40 seconds`.
 pub fn humanize(duration: Duration) -> String {
-    let duration = duration.abs();
-    let (number, unit) = match () {
-        () if duration >= Duration::days(2) => (duration.whole_days(), "day"),
-        () if duration >= Duration::hours(2) => (duration.whole_hours(), "hour"),
-        () if duration >= Duration::minutes(2) => (duration.whole_minutes(), "minute"),
-        () => (duration.whole_seconds(), "second"),
-    };
+    let (number, unit, _) = largest_unit(duration);
     count(usize::try_from(number).unwrap_or(usize::MAX), unit)
+}
+
+/// The length of a duration in its largest fitting unit, with the name of the unit and its symbol.
+fn largest_unit(duration: Duration) -> (i64, &'static str, &'static str) {
+    let duration = duration.abs();
+    match () {
+        () if duration >= Duration::days(2) => (duration.whole_days(), "day", "d"),
+        () if duration >= Duration::hours(2) => (duration.whole_hours(), "hour", "h"),
+        () if duration >= Duration::minutes(2) => (duration.whole_minutes(), "minute", "min"),
+        () => (duration.whole_seconds(), "second", "s"),
+    }
 }
 
 /// Formats a count with its noun: `1 site`, `2 sites`, `2 addresses`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Cli, Command, DeployArgs, MonitoringArgs, StatusArgs};
 use crate::env::Env;
-use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::error::{CommandError, ErrorKind};
 use crate::report::Report;
 use crate::source::{self, Source, dehydrated};
 
@@ -191,7 +191,7 @@ impl UsageError {
     /// The error as a report.
     pub fn report(self) -> Report {
         let mut report = Report::new(self.command);
-        report.fail(self);
+        report.fail(CommandError::new(ErrorKind::Usage, &self));
         report
     }
 }
@@ -201,12 +201,6 @@ impl std::fmt::Display for UsageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let lines = self.text.lines().map(str::trim).take_while(|line| !line.is_empty());
         f.write_str(lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: "))
-    }
-}
-
-impl Diagnostic for UsageError {
-    fn diagnose(&self) -> CommandError {
-        CommandError::new(ErrorKind::Usage, self)
     }
 }
 

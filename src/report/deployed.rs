@@ -5,7 +5,6 @@ use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use super::{EdgeReport, ServingReport};
 use crate::bundle::Chain;
 use crate::cert::Certificate;
 use crate::check::{Finding, Status};
@@ -14,7 +13,8 @@ use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::Step;
 use crate::sightings::EdgeFindings;
 use crate::source::{AcmeClient, Source};
-use crate::text::rfc3339;
+use crate::text::{list, rfc3339};
+use crate::verify::EdgeView;
 
 /// What the deployment of a lineage found and did.
 #[derive(Debug, Default, Serialize)]
@@ -74,26 +74,9 @@ impl Deployed {
     pub(crate) fn outcome(&self) -> Option<&Outcome> {
         let most_severe = |is_required: bool| {
             let sites = self.sites.iter().filter(|site| site.is_required == is_required);
-            sites.map(|site| &site.outcome).min_by_key(|outcome| rank(outcome))
+            sites.map(|site| &site.outcome).min()
         };
         most_severe(true).or_else(|| most_severe(false))
-    }
-}
-
-/// Ranks outcomes, the most severe first, in the order of their exit codes.
-fn rank(outcome: &Outcome) -> u8 {
-    match outcome {
-        Outcome::Guarded => 0,
-        Outcome::Refused => 1,
-        Outcome::Misbound => 2,
-        Outcome::Queued => 3,
-        Outcome::Stale => 4,
-        Outcome::Unknown(_) => 5,
-        Outcome::Uploaded => 6,
-        Outcome::Synced => 7,
-        Outcome::Served => 8,
-        Outcome::Superseded => 9,
-        Outcome::Skipped => 10,
     }
 }
 
@@ -126,7 +109,7 @@ pub(crate) struct UploadReport {
     pub(crate) ok: bool,
     pub(crate) id: Option<u64>,
     pub(crate) created: Option<bool>,
-    #[serde(serialize_with = "rfc3339::option::serialize")]
+    #[serde(serialize_with = "rfc3339::serialize")]
     pub(crate) not_after: Option<OffsetDateTime>,
     pub(crate) key_match: Option<String>,
     /// Passed on as the service sent it.
@@ -165,6 +148,40 @@ pub(crate) struct SiteReport {
     /// For the state; not part of the JSON object.
     #[serde(skip)]
     pub(crate) findings: EdgeFindings,
+}
+
+/// How many addresses of an edge serve the leaf.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct EdgeReport {
+    /// Addresses that served the leaf.
+    pub(crate) served: usize,
+    /// Addresses that were tried.
+    pub(crate) addresses: usize,
+}
+
+/// What the edge of a site serves before a deployment.
+#[derive(Debug, Serialize)]
+pub(crate) struct ServingReport {
+    /// The account, if the run plans for several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) service: Option<String>,
+    id: u64,
+    pub(crate) domain: String,
+    pub(crate) leaf: ServedLeaf,
+    /// The other leaves that are served, and why the leaf of an address is unknown.
+    pub(crate) detail: Option<String>,
+}
+
+/// The leaf that an edge serves, compared with the one to deploy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ServedLeaf {
+    /// Every address that can be reached serves the leaf to deploy.
+    Current,
+    /// An address serves another leaf.
+    Other,
+    /// It is unknown what the edge serves.
+    Unknown,
 }
 
 impl SiteReport {
@@ -210,6 +227,29 @@ impl CertificateReport {
             issuer: leaf.issuer.text.clone(),
             chain_length: chain.length(),
         }
+    }
+}
+
+impl EdgeReport {
+    pub(crate) fn new(view: &EdgeView) -> Self {
+        let (served, addresses) = view.served_of();
+        Self { served, addresses }
+    }
+}
+
+impl ServingReport {
+    /// Describes what an edge serves. `view` is `None` if the edge was not observed.
+    pub(crate) fn new(id: u64, domain: &str, view: Option<&EdgeView>) -> Self {
+        let others = view.map(EdgeView::others).unwrap_or_default();
+        let leaf = match view {
+            Some(view) if view.is_current() => ServedLeaf::Current,
+            Some(_) if !others.is_empty() => ServedLeaf::Other,
+            _ => ServedLeaf::Unknown,
+        };
+        let unverified = view.map(EdgeView::unverified).unwrap_or_default();
+        let details: Vec<String> = others.into_iter().chain(unverified).collect();
+        let detail = (!details.is_empty()).then(|| list(&details));
+        Self { service: None, id, domain: domain.to_owned(), leaf, detail }
     }
 }
 

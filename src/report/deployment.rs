@@ -1,21 +1,25 @@
 //! The text of the reports of `deploy` and `check`: the certificate, then a line for each step and site, failures last.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
+use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::style::Sign;
 use super::text::{Block, Line, finding_counts, finding_line};
-use super::{CertificateReport, Deployed, Report, SiteReport, plan, uploads};
+use super::{CertificateReport, Deployed, Report, SiteReport, UploadReport, plan};
 use crate::check::{Check, Finding, Status};
 use crate::clock;
 use crate::error::{MAX_NAMED, first_names};
 use crate::outcome::Outcome;
-use crate::text::{count, list, people};
+use crate::text::{count, list, people, sanitize};
 
 /// Sites that share an outcome are listed up to this number, and otherwise counted. Of sites that failed, fewer are
 /// listed, and the first are named.
 const MAX_LISTED: usize = 8;
+/// Maximum number of a record's sites that are listed; more are counted.
+const MAX_BOUND: usize = 3;
 /// Maximum number of the certificate's names that are listed.
 const MAX_NAMES: usize = 5;
 /// Domains are aligned up to this width.
@@ -34,7 +38,7 @@ pub(super) fn blocks(report: &Report) -> Vec<Block> {
         Some(steps) => blocks.extend(plan::blocks(steps, body)),
         None => {
             let mut steps: Vec<Line> = checked(&body.checks).into_iter().collect();
-            steps.extend(uploads::lines(body));
+            steps.extend(uploads(body));
             steps.extend(sites(&body.sites));
             let (is_empty, elapsed) = (steps.is_empty(), people::elapsed(report.elapsed()));
             blocks.push(Block::Lines(steps));
@@ -63,9 +67,9 @@ fn header(certificate: &CertificateReport) -> String {
 /// The line of a finding, without a hint that an error gives, too.
 fn check(finding: &Finding, report: &Report) -> Line {
     let hint = finding.hint.as_ref().map(ToString::to_string);
-    let is_given = |hint: &&str| report.errors().iter().any(|error| error.advice() == Some(hint));
-    let hint = hint.as_deref().filter(|hint| !is_given(hint));
-    finding_line(&finding.check, finding.status, &finding.detail, hint)
+    let is_given = report.errors().iter().any(|error| error.advice() == hint);
+    let hint = hint.filter(|_| !is_given);
+    finding_line(&finding.check, finding.status, &finding.detail, hint.as_deref())
 }
 
 /// Says that no site needs anything, so that nothing was sent or would be.
@@ -86,17 +90,12 @@ pub(super) fn nothing_to_do(report: &Deployed) -> Option<&'static str> {
 /// The line of the local checks: all of them, or those that failed. The errors and warnings give the reasons.
 pub(super) fn checked(checks: &[Finding]) -> Option<Line> {
     let with = |statuses: &[Status]| {
-        let mut words: Vec<&str> = Vec::new();
         let is_told = |finding: &&Finding| {
             // That files can be read goes without saying.
             statuses.contains(&finding.status) && (finding.check, finding.status) != (Check::Pem, Status::Ok)
         };
-        for finding in checks.iter().filter(is_told) {
-            let word = word(finding.check);
-            if !words.contains(&word) {
-                words.push(word);
-            }
-        }
+        let mut words: Vec<&str> = checks.iter().filter(is_told).map(|finding| word(finding.check)).collect();
+        words.dedup();
         words
     };
     let (failed, passed) = (with(&[Status::Fail]), with(&[Status::Ok, Status::Warn]));
@@ -119,6 +118,64 @@ fn word(check: Check) -> &'static str {
         Check::Chain => "chain",
         Check::Issuer => "issuer",
     }
+}
+
+/// A line for each upload that the service has stored. The errors are about the others.
+fn uploads(report: &Deployed) -> Vec<Line> {
+    let stored: Vec<&UploadReport> = report.uploads.iter().filter(|upload| upload.id.is_some()).collect();
+    // The domain is that of a site below, unless there was no listing.
+    let is_named = stored.len() > 1 || report.sites.iter().any(|site| site.id.is_none());
+    stored.iter().map(|upload| upload_line(upload, is_named, report)).collect()
+}
+
+fn upload_line(upload: &UploadReport, is_named: bool, report: &Deployed) -> Line {
+    let id = upload.id.map_or_else(|| "?".to_owned(), |id| id.to_string());
+    let mut text = format!("certificate {id}");
+    if is_named {
+        let _ = write!(text, " for {}", sanitize(&upload.domain));
+    }
+    if let Some(service) = &upload.service {
+        let _ = write!(text, " at {service}");
+    }
+    if let Some(created) = upload.created {
+        text.push_str(if created { " (created)" } else { " (replaced)" });
+    }
+    let sites = bound_sites(upload, report);
+    match sites.len() {
+        0 => {}
+        1..=MAX_BOUND if is_named => _ = write!(text, ", bound to {}", list(&sites)),
+        number => _ = write!(text, ", bound to {}", count(number, "site")),
+    }
+    if let Some(other) = upload.key_match.as_ref().filter(|key| !matches!(key.as_str(), "ok" | "unverified"))
+    {
+        let _ = write!(text, ", key_match: {}", sanitize(other));
+    }
+    if upload.attempts > 1 {
+        let _ = write!(text, ", after {}", count(upload.attempts as usize, "attempt"));
+    }
+    if !upload.ok {
+        text.push_str("; the response does not confirm it");
+    }
+    Line::new(if upload.ok { Sign::Ok } else { Sign::Warning }, &"uploaded", text)
+}
+
+/// The sites bound to the record: as the service said when it created the record, or as they were read afterwards. A
+/// response to a replacement lists none.
+fn bound_sites(upload: &UploadReport, report: &Deployed) -> Vec<String> {
+    let listed = match &upload.bound_sites {
+        Value::Array(items) => items.iter().map(bound_site).collect(),
+        _ => Vec::new(),
+    };
+    let is_bound = |site: &SiteReport| (site.cert_id, &site.service) == (upload.id, &upload.service);
+    let read = report.sites.iter().filter(|site| site.id.is_some() && is_bound(site));
+    let read: Vec<String> = read.map(|site| site.domain.to_string()).collect();
+    if read.len() < listed.len() { listed } else { read }
+}
+
+/// An element, which may be a number, a name or an object: the API document does not say.
+fn bound_site(item: &Value) -> String {
+    let named = ["domain", "name", "id"].iter().find_map(|field| item.get(field)).unwrap_or(item);
+    named.as_str().map_or_else(|| sanitize(&named.to_string()), sanitize)
 }
 
 /// The sites, failures last. Many that share an outcome are counted.
@@ -172,27 +229,50 @@ fn score(sites: &[&SiteReport]) -> String {
 
 fn sign(site: &SiteReport) -> Sign {
     match &site.outcome {
-        Outcome::Served => Sign::Ok,
         // A warning says why it is not verified.
-        Outcome::Synced | Outcome::Uploaded => {
-            if site.is_explained {
-                Sign::Warning
-            } else {
-                Sign::Ok
-            }
-        }
+        Outcome::Synced | Outcome::Uploaded if site.is_explained => Sign::Warning,
+        Outcome::Served | Outcome::Synced | Outcome::Uploaded => Sign::Ok,
         Outcome::Skipped | Outcome::Superseded => Sign::Skipped,
-        Outcome::Stale
-        | Outcome::Misbound
-        | Outcome::Queued
-        | Outcome::Refused
-        | Outcome::Guarded
-        | Outcome::Unknown(_) => {
-            if site.is_required {
-                Sign::Failed
-            } else {
-                Sign::Skipped
-            }
+        _ if site.is_required => Sign::Failed,
+        _ => Sign::Skipped,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shown(domains: usize, bound_sites: &Value, created: bool) -> String {
+        let upload = |at: usize| UploadReport {
+            service: None,
+            domain: format!("{at}.example"),
+            ok: true,
+            id: Some(5),
+            created: Some(created),
+            not_after: None,
+            key_match: Some("unverified".into()),
+            bound_sites: bound_sites.clone(),
+            attempts: 1,
+            error: None,
+        };
+        let body = Deployed { uploads: (0..domains).map(upload).collect(), ..Deployed::default() };
+        uploads(&body).remove(0).text
+    }
+
+    #[test]
+    fn bound_sites_of_any_shape_are_shown() {
+        let rows = [
+            (json!([]), ""),
+            (json!(null), ""),
+            (json!([1, 2]), ", bound to 1 and 2"),
+            (json!(["a.example", "b\u{1b}[2J.example"]), ", bound to a.example and b [2J.example"),
+            (json!([{"id": 1, "domain": "a.example"}, {"id": 2}]), ", bound to a.example and 2"),
+            (json!([1, 2, 3, 4]), ", bound to 4 sites"),
+        ];
+        for (value, expected) in rows {
+            assert_eq!(shown(2, &value, true), format!("certificate 5 for 0.example (created){expected}"));
         }
+        assert_eq!(shown(1, &json!(["a.example"]), false), "certificate 5 (replaced), bound to 1 site");
     }
 }

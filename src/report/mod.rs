@@ -2,12 +2,10 @@
 
 mod deployed;
 mod deployment;
-mod edge;
 mod plan;
 mod style;
 mod table;
 mod text;
-mod uploads;
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,8 +13,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub(crate) use self::deployed::{CertificateReport, Deployed, SiteReport, SourceReport, UploadReport};
-pub(crate) use self::edge::{EdgeReport, ServingReport};
+pub(crate) use self::deployed::{
+    CertificateReport, Deployed, EdgeReport, ServingReport, SiteReport, SourceReport, UploadReport,
+};
 pub(crate) use self::style::Sign;
 pub use self::style::Style;
 pub(crate) use self::table::{Cell, Table};

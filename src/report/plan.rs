@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::deployed::ServedLeaf;
 use super::deployment::{checked, nothing_to_do};
-use super::edge::ServedLeaf;
 use super::style::Sign;
 use super::text::{Block, Line};
 use super::{Deployed, ServingReport};

@@ -39,21 +39,15 @@ impl Style {
     }
 
     pub(crate) fn sign(self, sign: Sign) -> String {
-        self.paint(if self.unicode { sign.unicode() } else { sign.ascii() }, sign.colour())
+        self.paint(sign.glyph(self.unicode), sign.colour())
     }
 }
 
 impl Sign {
-    fn unicode(self) -> &'static str {
+    fn glyph(self, unicode: bool) -> &'static str {
         match self {
-            Self::Ok => "✓",
-            Self::Failed => "✗",
-            _ => self.ascii(),
-        }
-    }
-
-    fn ascii(self) -> &'static str {
-        match self {
+            Self::Ok if unicode => "✓",
+            Self::Failed if unicode => "✗",
             Self::Ok => "*",
             Self::Skipped => "-",
             Self::Unchanged => "=",

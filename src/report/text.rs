@@ -93,19 +93,19 @@ pub(crate) fn finding_line(
 }
 
 /// Counts findings: `1 failed, 1 warning, 5 passed`.
-pub(crate) fn finding_counts(statuses: impl Iterator<Item = Status>) -> String {
-    let statuses: Vec<Status> = statuses.collect();
-    let number = |wanted| statuses.iter().filter(|status| **status == wanted).count();
-    let warnings = number(Status::Warn);
-    let parts = [
-        (number(Status::Fail), "failed"),
-        (warnings, if warnings == 1 { "warning" } else { "warnings" }),
-        (number(Status::Ok), "passed"),
-        (number(Status::Skipped), "skipped"),
+pub(crate) fn finding_counts(statuses: impl Iterator<Item = Status> + Clone) -> String {
+    let words = [
+        (Status::Fail, "failed", "failed"),
+        (Status::Warn, "warning", "warnings"),
+        (Status::Ok, "passed", "passed"),
+        (Status::Skipped, "skipped", "skipped"),
     ];
-    let parts = parts.iter().filter(|(number, _)| *number > 0);
-    let parts: Vec<String> = parts.map(|(number, word)| format!("{number} {word}")).collect();
-    parts.join(", ")
+    let part = |(wanted, one, many)| match statuses.clone().filter(|status| *status == wanted).count() {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        number => Some(format!("{number} {many}")),
+    };
+    words.into_iter().filter_map(part).collect::<Vec<_>>().join(", ")
 }
 
 /// Formats errors as `edgecert: error: …`, each followed by a line `edgecert: hint: …` if it has a hint. A hint that
@@ -116,8 +116,8 @@ pub(crate) fn error_lines(errors: &[CommandError], style: Style) -> String {
     for (at, error) in errors.iter().enumerate() {
         lines.push_str(&diagnostic("error", error.message(), AnsiColor::Red, style));
         let next = errors.get(at + 1).and_then(CommandError::advice);
-        let hint = error.advice().filter(|hint| Some(*hint) != next);
-        lines.extend(hint.map(|hint| diagnostic("hint", hint, AnsiColor::Cyan, style)));
+        let hint = error.advice().filter(|hint| Some(hint) != next.as_ref());
+        lines.extend(hint.map(|hint| diagnostic("hint", &hint, AnsiColor::Cyan, style)));
     }
     lines
 }

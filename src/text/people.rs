@@ -4,42 +4,29 @@ use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 use time::{Duration, OffsetDateTime, UtcOffset};
 
-use super::{humanize, rfc3339};
-
-/// Formats a date: `19 Feb 2027`.
-pub fn date(at: OffsetDateTime) -> String {
-    format(at, format_description!("[day padding:none] [month repr:short] [year]"))
-}
-
-/// Formats a time to the minute, without the year if that is the current one: `21 Nov 23:34 UTC`.
-pub fn minute(at: OffsetDateTime, now: OffsetDateTime) -> String {
-    if at.to_offset(UtcOffset::UTC).year() == now.to_offset(UtcOffset::UTC).year() {
-        format(at, format_description!("[day padding:none] [month repr:short] [hour]:[minute] UTC"))
-    } else {
-        format(at, format_description!("[day padding:none] [month repr:short] [year] [hour]:[minute] UTC"))
-    }
-}
+use super::{humanize, largest_unit, rfc3339};
 
 /// Formats when something expires or has expired: `expires 19 Feb 2027 (89 days)`.
 pub fn expiry(at: OffsetDateTime, now: OffsetDateTime) -> String {
     let (verb, ago) = if at < now { ("expired", " ago") } else { ("expires", "") };
-    format!("{verb} {} ({}{ago})", date(at), humanize(at - now))
+    let date = format(at, format_description!("[day padding:none] [month repr:short] [year]"));
+    format!("{verb} {date} ({}{ago})", humanize(at - now))
 }
 
-/// Formats the time since which a state lasts: `21 Nov 23:34 UTC (2 hours)`.
+/// Formats the time since which a state lasts, without the year if that is the current one: `21 Nov 23:34 UTC (2 hours)`.
 pub fn since(at: OffsetDateTime, now: OffsetDateTime) -> String {
-    format!("{} ({})", minute(at, now), humanize(now - at))
+    let minute = if at.to_offset(UtcOffset::UTC).year() == now.to_offset(UtcOffset::UTC).year() {
+        format_description!("[day padding:none] [month repr:short] [hour]:[minute] UTC")
+    } else {
+        format_description!("[day padding:none] [month repr:short] [year] [hour]:[minute] UTC")
+    };
+    format!("{} ({})", format(at, minute), humanize(now - at))
 }
 
 /// Formats a duration in its largest fitting unit, for tables: `12 d`, `3 h`, `9 min`, `40 s`.
 pub fn short(duration: Duration) -> String {
-    let duration = duration.abs();
-    match () {
-        () if duration >= Duration::days(2) => format!("{} d", duration.whole_days()),
-        () if duration >= Duration::hours(2) => format!("{} h", duration.whole_hours()),
-        () if duration >= Duration::minutes(2) => format!("{} min", duration.whole_minutes()),
-        () => format!("{} s", duration.whole_seconds()),
-    }
+    let (number, _, unit) = largest_unit(duration);
+    format!("{number} {unit}")
 }
 
 /// Formats how long a run took: `2.1 s`, `92 s`, `5 min 3 s`.

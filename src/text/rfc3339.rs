@@ -1,7 +1,7 @@
 //! RFC 3339 times in UTC: formatting, parsing, and the serde adapters of reports and state files.
 
 use serde::de::Error as _;
-use serde::{Deserialize as _, Deserializer, Serializer};
+use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
@@ -39,9 +39,12 @@ fn format(at: OffsetDateTime) -> String {
     at.format(&Rfc3339).unwrap_or_else(|_| "a date beyond the year 9999".into())
 }
 
-/// Serializes to the second: `#[serde(with = "crate::text::rfc3339")]`.
-pub fn serialize<S: Serializer>(at: &OffsetDateTime, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&rfc3339(*at))
+/// Serializes a time, or an optional one, to the second: `#[serde(with = "crate::text::rfc3339")]`.
+pub fn serialize<T, S: Serializer>(at: &T, serializer: S) -> Result<S::Ok, S::Error>
+where
+    T: Copy + Into<Option<OffsetDateTime>>,
+{
+    (*at).into().map(rfc3339).serialize(serializer)
 }
 
 /// Deserializes a time of any precision.
@@ -49,41 +52,30 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OffsetD
     parse(&String::deserialize(deserializer)?).ok_or_else(|| D::Error::custom(NOT_A_TIME))
 }
 
-/// The adapter for an optional time.
-pub mod option {
-    use super::{OffsetDateTime, Serializer, rfc3339};
-    use serde::Serialize as _;
-
-    /// Serializes to the second.
-    pub fn serialize<S: Serializer>(at: &Option<OffsetDateTime>, serializer: S) -> Result<S::Ok, S::Error> {
-        at.map(rfc3339).serialize(serializer)
-    }
-}
-
 /// The adapter for a time with milliseconds.
 pub mod millis {
+    use serde::Serialize as _;
+
     use super::{OffsetDateTime, Serializer, rfc3339_millis};
 
     pub use super::deserialize;
 
-    /// Serializes to the millisecond.
-    pub fn serialize<S: Serializer>(at: &OffsetDateTime, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&rfc3339_millis(*at))
+    /// Serializes a time, or an optional one, to the millisecond.
+    pub fn serialize<T, S: Serializer>(at: &T, serializer: S) -> Result<S::Ok, S::Error>
+    where
+        T: Copy + Into<Option<OffsetDateTime>>,
+    {
+        (*at).into().map(rfc3339_millis).serialize(serializer)
     }
 
     /// The adapter for an optional time.
     pub mod option {
-        use super::super::{Deserializer, NOT_A_TIME, OffsetDateTime, Serializer, parse, rfc3339_millis};
+        use serde::Deserialize as _;
         use serde::de::Error as _;
-        use serde::{Deserialize as _, Serialize as _};
 
-        /// Serializes to the millisecond.
-        pub fn serialize<S: Serializer>(
-            at: &Option<OffsetDateTime>,
-            serializer: S,
-        ) -> Result<S::Ok, S::Error> {
-            at.map(rfc3339_millis).serialize(serializer)
-        }
+        use super::super::{Deserializer, NOT_A_TIME, OffsetDateTime, parse};
+
+        pub use super::serialize;
 
         /// Deserializes a time of any precision, or `null`.
         pub fn deserialize<'de, D: Deserializer<'de>>(

@@ -69,7 +69,7 @@ impl DoctorFinding {
     /// A failure with the message and hint that other commands report for the error.
     pub(super) fn from_error(subject: Subject, error: impl Into<CommandError>) -> Self {
         let error = error.into();
-        let remedy = error.advice().unwrap_or("correct the setting");
+        let remedy = error.advice().unwrap_or_else(|| "correct the setting".into());
         Self::fail(subject, error.kind(), error.message(), remedy)
     }
 

@@ -56,7 +56,7 @@ pub(super) struct LineageStatus {
     #[serde(skip)]
     pub(super) edge_checked_at: Option<OffsetDateTime>,
     /// Start of the pending deployment, or the time when a leaf that no run has seen was written.
-    #[serde(serialize_with = "rfc3339::option::serialize")]
+    #[serde(serialize_with = "rfc3339::serialize")]
     pub(super) pending_since: Option<OffsetDateTime>,
     /// Whether a run has begun the pending deployment.
     #[serde(skip)]
@@ -64,7 +64,7 @@ pub(super) struct LineageStatus {
     /// The pending leaf; `None` if nothing is pending or it is unknown.
     #[serde(skip)]
     pub(super) pending_leaf: Option<Leaf>,
-    #[serde(serialize_with = "rfc3339::option::serialize")]
+    #[serde(serialize_with = "rfc3339::serialize")]
     pub(super) last_success: Option<OffsetDateTime>,
     /// The last run, if it failed.
     pub(super) last_error: Option<RunResult>,
