@@ -73,11 +73,12 @@ fn fail_check(error: &UsageError, ui: Ui) -> u8 {
 
 /// Runs a command and returns the exit code.
 fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
-    ui.start_log(command_line.verbosity());
+    ui.start_log(command_line.verbosity);
     // The panic hook outlives this function.
-    let context: &'static Context = Box::leak(Box::new(Context::new(env, command_line.config(), ui.style())));
+    let context: &'static Context =
+        Box::leak(Box::new(Context::new(env, command_line.config.clone(), ui.style())));
     let notifies = command_line.notifies_failure();
-    exit_on_panic(ui, command_line.name(), command_line.is_monitoring(), notifies.then_some(context));
+    exit_on_panic(ui, command_line.name, command_line.is_monitoring(), notifies.then_some(context));
     if let Some((limit, metrics)) = command_line.time_limit() {
         exit_after(limit, metrics, ui);
     }
@@ -93,7 +94,7 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
         }
         // The exit code still reports the result of the change.
         Err(lost) => {
-            warn(ui, &lost, notifies.then_some(command_line.name()));
+            warn(ui, &lost, notifies.then_some(command_line.name));
             report.exit_code()
         }
     };

@@ -8,7 +8,7 @@ use super::{Cli, Command, DeployArgs, MonitoringArgs, StatusArgs};
 use crate::env::Env;
 use crate::error::{CommandError, ErrorKind};
 use crate::report::Report;
-use crate::source::{self, Source, dehydrated};
+use crate::source::{self, dehydrated};
 
 /// The parsed arguments of a run.
 #[derive(Debug)]
@@ -28,21 +28,13 @@ pub enum Invocation {
 /// A command, and the flags that every command has.
 #[derive(Debug)]
 pub struct CommandLine {
-    name: &'static str,
-    pub(crate) task: Task,
-    config: Option<PathBuf>,
-    verbosity: u8,
-}
-
-/// The task of a run.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one per process")]
-pub(crate) enum Task {
-    Command(Command),
-    /// `deploy_cert` by dehydrated.
-    DehydratedDeploy(Source),
-    /// `unchanged_cert` by dehydrated.
-    DehydratedSync(Source),
+    /// The command's name in the report.
+    pub name: &'static str,
+    pub(crate) command: Command,
+    /// The value of `--config`.
+    pub config: Option<PathBuf>,
+    /// The number of `-v` flags.
+    pub verbosity: u8,
 }
 
 /// A command line that cannot be parsed.
@@ -61,16 +53,16 @@ impl Invocation {
     /// Parses the arguments; the first one is the program. Help is wrapped at `width` columns, by default 100.
     pub fn parse(arguments: &[OsString], env: &Env, width: Option<usize>) -> Self {
         match dehydrated::call(arguments.get(1..).unwrap_or_default()) {
-            Some(dehydrated::Call::Deploy(source)) => Self::hook(Task::DehydratedDeploy(source)),
-            Some(dehydrated::Call::Unchanged(source)) => Self::hook(Task::DehydratedSync(source)),
+            Some(dehydrated::Call::Deploy(source)) => Self::hook(Command::DehydratedDeploy(source)),
+            Some(dehydrated::Call::Unchanged(source)) => Self::hook(Command::DehydratedSync(source)),
             Some(dehydrated::Call::Other) => Self::Ignored,
             Some(dehydrated::Call::Incomplete) => Self::Usage(UsageError::incomplete_call()),
             None => Self::parse_flags(arguments, env, width.unwrap_or(HELP_WIDTH)),
         }
     }
 
-    fn hook(task: Task) -> Self {
-        Self::Command(Box::new(CommandLine { name: "deploy", task, config: None, verbosity: 0 }))
+    fn hook(command: Command) -> Self {
+        Self::Command(Box::new(CommandLine { name: "deploy", command, config: None, verbosity: 0 }))
     }
 
     fn parse_flags(arguments: &[OsString], env: &Env, width: usize) -> Self {
@@ -97,9 +89,8 @@ impl Invocation {
             None if is_deployable(&deploy, env) || common.json => Command::Deploy(deploy),
             None => return Self::NoCommand(Cli::help(width)),
         };
-        let task = Task::Command(command);
         let (config, verbosity) = (common.config, common.verbose);
-        Self::Command(Box::new(CommandLine { name, task, config, verbosity }))
+        Self::Command(Box::new(CommandLine { name, command, config, verbosity }))
     }
 }
 
@@ -117,47 +108,36 @@ fn is_hook(env: &Env) -> bool {
 }
 
 impl CommandLine {
-    /// The command's name in the report.
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// The value of `--config`.
-    pub fn config(&self) -> Option<PathBuf> {
-        self.config.clone()
-    }
-
-    /// The number of `-v` flags.
-    pub fn verbosity(&self) -> u8 {
-        self.verbosity
-    }
-
     /// Whether a failure is also reported to `on_failure` and the system log, because the caller may drop exit code and
     /// output.
     pub fn notifies_failure(&self) -> bool {
-        match &self.task {
-            Task::Command(Command::Deploy(args)) => !args.dry_run,
-            Task::Command(command) => matches!(command, Command::Sync(_)),
-            Task::DehydratedDeploy(_) | Task::DehydratedSync(_) => true,
+        match &self.command {
+            Command::Deploy(args) => !args.dry_run,
+            Command::Sync(_) | Command::DehydratedDeploy(_) | Command::DehydratedSync(_) => true,
+            _ => false,
         }
     }
 
     /// Whether this is `status --check`.
     pub fn is_monitoring(&self) -> bool {
-        matches!(&self.task, Task::Command(Command::Status(args)) if args.check)
+        matches!(&self.command, Command::Status(args) if args.check)
     }
 
     /// The time limit of `status --check`, and the metrics file that it writes.
     pub fn time_limit(&self) -> Option<(Duration, Option<PathBuf>)> {
-        let Task::Command(Command::Status(args)) = &self.task else { return None };
+        let Command::Status(args) = &self.command else { return None };
         Some((args.monitoring.check_timeout?.duration(), args.metrics.clone()))
     }
 
     /// Whether the command is run for its output: it changes nothing, so it has failed if its output is lost.
     pub fn is_read(&self) -> bool {
-        match &self.task {
-            Task::Command(command) => command.is_read(),
-            Task::DehydratedDeploy(_) | Task::DehydratedSync(_) => false,
+        match &self.command {
+            Command::Deploy(args) => args.dry_run,
+            Command::Sync(_) | Command::DehydratedDeploy(_) | Command::DehydratedSync(_) => false,
+            Command::Status(args) => args.forget.is_none(),
+            Command::Certs(command) => command.is_read(),
+            Command::Sites(command) => command.is_read(),
+            Command::Plan(_) | Command::Check(_) | Command::Doctor(_) | Command::Completions(_) => true,
         }
     }
 
@@ -166,19 +146,6 @@ impl CommandLine {
     pub fn exit_code_without_output(&self, own: u8, lost: u8) -> u8 {
         // A monitoring plugin without output has failed.
         if self.is_monitoring() { StatusArgs::UNKNOWN } else { ErrorKind::most_severe_code([own, lost]) }
-    }
-}
-
-impl Command {
-    fn is_read(&self) -> bool {
-        match self {
-            Self::Deploy(args) => args.dry_run,
-            Self::Sync(_) => false,
-            Self::Status(args) => args.forget.is_none(),
-            Self::Certs(command) => command.is_read(),
-            Self::Sites(command) => command.is_read(),
-            Self::Plan(_) | Self::Check(_) | Self::Doctor(_) | Self::Completions(_) => true,
-        }
     }
 }
 

@@ -19,11 +19,12 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
+use crate::source::Source;
+
 pub(crate) use self::certs::{CertsCommand, DownloadArgs};
 pub(crate) use self::check::CheckArgs;
 pub(crate) use self::deploy::{CertificateArgs, DeployArgs, PlanArgs};
 pub(crate) use self::doctor::DoctorArgs;
-pub(crate) use self::invocation::Task;
 pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, is_monitoring, wants_json};
 pub(crate) use self::service::{ServiceArgs, WaitArgs};
 pub(crate) use self::sites::{
@@ -129,6 +130,7 @@ const GLOBAL_FLAGS: usize = 500;
 /// Both are the same text.
 #[derive(Subcommand, Debug)]
 #[command(defer = true)]
+#[expect(clippy::large_enum_variant, reason = "there is one per process")]
 pub(crate) enum Command {
     /// Deploy a renewed certificate (the default in an ACME client's hook)
     Deploy(DeployArgs),
@@ -156,6 +158,12 @@ pub(crate) enum Command {
     Sites(SitesCommand),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// `deploy_cert` by dehydrated.
+    #[command(skip)]
+    DehydratedDeploy(Source),
+    /// `unchanged_cert` by dehydrated.
+    #[command(skip)]
+    DehydratedSync(Source),
 }
 
 /// Print a completion script for a shell

@@ -12,7 +12,7 @@ mod sync;
 
 pub use self::sites::Confirm;
 pub use self::status::{discard_metrics, failed_check};
-use crate::cli::{Command, CommandLine, DeployArgs, Task};
+use crate::cli::{Command, CommandLine, DeployArgs};
 use crate::context::Context;
 use crate::progress::Progress;
 use crate::report::Report;
@@ -29,31 +29,31 @@ pub struct Interaction<'a> {
 /// Runs a command.
 pub fn run(command_line: &CommandLine, context: &Context, interaction: Interaction<'_>) -> Report {
     let Interaction { confirm, progress } = interaction;
-    let mut report = Report::new(command_line.name());
+    let mut report = Report::new(command_line.name);
     let to = &mut report;
-    let result = match &command_line.task {
-        Task::DehydratedDeploy(source) => {
+    let result = match &command_line.command {
+        Command::DehydratedDeploy(source) => {
             deploy::deploy(&DeployArgs::default(), (source, Origin::Hook), context, progress, to)
         }
-        Task::DehydratedSync(source) => sync::run_one(source, context, progress, to),
-        Task::Command(Command::Deploy(args)) => deploy::run(args, context, progress, to),
-        Task::Command(Command::Plan(args)) => {
+        Command::DehydratedSync(source) => sync::run_one(source, context, progress, to),
+        Command::Deploy(args) => deploy::run(args, context, progress, to),
+        Command::Plan(args) => {
             let args = DeployArgs { dry_run: true, ..args.deploy.clone() };
             deploy::run(&args, context, progress, to)
         }
-        Task::Command(Command::Check(args)) => check::run(args, context, to),
-        Task::Command(Command::Sync(args)) => {
+        Command::Check(args) => check::run(args, context, to),
+        Command::Sync(args) => {
             sync::run(args, context, progress, to);
             Ok(())
         }
-        Task::Command(Command::Status(args)) => status::run(args, context, to),
-        Task::Command(Command::Doctor(args)) => {
+        Command::Status(args) => status::run(args, context, to),
+        Command::Doctor(args) => {
             doctor::run(args, context, to);
             Ok(())
         }
-        Task::Command(Command::Certs(args)) => certs::run(args, context, to),
-        Task::Command(Command::Sites(args)) => sites::run(args, context, confirm, to),
-        Task::Command(Command::Completions(args)) => completions::run(*args, to),
+        Command::Certs(args) => certs::run(args, context, to),
+        Command::Sites(args) => sites::run(args, context, confirm, to),
+        Command::Completions(args) => completions::run(*args, to),
     };
     report.record(result);
     report

@@ -11,57 +11,43 @@ pub(super) struct SecretList {
     /// `SecretList`, unless this is something else.
     pub(super) kind: String,
     #[serde(default)]
-    pub(super) metadata: ListMetadata,
+    pub(super) metadata: Metadata,
     /// Go writes an empty list as `null`.
     pub(super) items: Option<Vec<Secret>>,
 }
 
+/// Of a page or of a secret.
 #[derive(Default, Deserialize)]
-pub(super) struct ListMetadata {
+#[serde(default)]
+pub(super) struct Metadata {
     /// Token of the next page; empty on the last one.
-    #[serde(default, rename = "continue")]
+    #[serde(rename = "continue")]
     pub(super) next: String,
+    pub(super) name: String,
 }
 
 #[derive(Deserialize)]
 pub(super) struct Secret {
-    pub(super) metadata: SecretMetadata,
+    pub(super) metadata: Metadata,
     #[serde(default, rename = "type")]
     kind: String,
     #[serde(default)]
     data: Option<Data>,
 }
 
-#[derive(Deserialize)]
-pub(super) struct SecretMetadata {
-    pub(super) name: String,
-}
-
+/// The files in Base64.
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Data {
-    #[serde(default, rename = "tls.crt")]
-    cert: Encoded,
-    #[serde(default, rename = "tls.key")]
-    key: Encoded,
+    #[serde(rename = "tls.crt", deserialize_with = "encoded")]
+    cert: Zeroizing<String>,
+    #[serde(rename = "tls.key", deserialize_with = "encoded")]
+    key: Zeroizing<String>,
 }
 
-/// Base64.
-#[derive(Default)]
-struct Encoded(Zeroizing<String>);
-
-impl<'de> Deserialize<'de> for Encoded {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Go writes empty bytes as `null`.
-        let text = Option::deserialize(deserializer)?;
-        Ok(Self(Zeroizing::new(text.unwrap_or_default())))
-    }
-}
-
-impl Encoded {
-    /// Invalid base64 is decoded to an empty file, which the checks report.
-    fn decode(&self) -> Zeroizing<Vec<u8>> {
-        Zeroizing::new(STANDARD.decode(self.0.as_bytes()).unwrap_or_default())
-    }
+/// Go writes empty bytes as `null`.
+fn encoded<'de, D: Deserializer<'de>>(from: D) -> Result<Zeroizing<String>, D::Error> {
+    Option::deserialize(from).map(|text| Zeroizing::new(text.unwrap_or_default()))
 }
 
 impl Secret {
@@ -73,6 +59,8 @@ impl Secret {
     /// The contents of `tls.crt` and `tls.key`.
     pub(super) fn into_files(self) -> (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>) {
         let data = self.data.unwrap_or_default();
-        (data.cert.decode(), data.key.decode())
+        // Invalid Base64 is decoded to an empty file, which the checks report.
+        let decode = |text: &str| Zeroizing::new(STANDARD.decode(text).unwrap_or_default());
+        (decode(&data.cert), decode(&data.key))
     }
 }
