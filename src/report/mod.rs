@@ -19,7 +19,7 @@ pub(crate) use self::deployed::{
 pub(crate) use self::style::Sign;
 pub use self::style::Style;
 pub(crate) use self::table::{Cell, Table};
-pub(crate) use self::text::{Block, Line, error_lines, finding_counts, finding_line, warning_line};
+pub(crate) use self::text::{Block, error_lines, finding_counts, finding_line, warning_line};
 use crate::check::{Finding, Status};
 use crate::clock::Start;
 use crate::error::{CommandError, ErrorKind};

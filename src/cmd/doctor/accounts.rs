@@ -22,7 +22,7 @@ pub(super) fn overridden(configuration: &Configuration, layers: &Layers<'_>) -> 
         "{url}, from a flag or a variable, overrides the base_url in {hidden} of the [[lineage]] entries"
     );
     let remedy = "set it as base_url in the configuration file instead";
-    (hidden > 0).then(|| DoctorFinding::warn(Subject::Settings, detail, remedy))
+    (hidden > 0).then(|| Subject::Settings.warn(detail, remedy))
 }
 
 /// Reports an entry with another service than the top of the file that gets the key of the top, probably by oversight.
@@ -41,7 +41,7 @@ pub(super) fn keys_of_other_services(configuration: &Configuration) -> Vec<Docto
         let (path, key_file) = (text::path(entry.path()), text::path(key_file));
         let detail = format!("the [[lineage]] entry of {path} sends the API key in {key_file} to {url}");
         let remedy = "if the key is not for that service, set `api_key_file` in the entry";
-        DoctorFinding::warn(Subject::Settings, detail, remedy)
+        Subject::Settings.warn(detail, remedy)
     };
     configuration.lineages.iter().filter(is_suspect).map(warn).collect()
 }

@@ -37,7 +37,7 @@ fn permission_denied(directory: &Path) -> Option<DoctorFinding> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     let detail = format!("cannot search {} for lineages: permission denied", text::path(directory));
     let remedy = "run edgecert as the user that the ACME client runs as";
-    is_denied.then(|| DoctorFinding::warn(Subject::Lineage, detail, remedy))
+    is_denied.then(|| Subject::Lineage.warn(detail, remedy))
 }
 
 #[cfg(test)]

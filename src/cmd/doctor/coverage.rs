@@ -7,163 +7,120 @@ use time::OffsetDateTime;
 
 use super::finding::{DoctorFinding, Subject};
 use super::lineages::HostLineage;
-use crate::api::{Listing, Site};
+use crate::api::Site;
 use crate::deploy::AccountSnapshot;
-use crate::error::ErrorKind;
 use crate::state::ServiceDeployments;
 use crate::text::{self, rfc3339};
 
 /// Maximum number of uncovered sites that are listed; the rest are counted.
 const MAX_NAMES: usize = 3;
 
-/// The lineages of an account.
-pub(super) struct Coverage<'a> {
-    account: &'a AccountSnapshot,
-    /// Lineages that are deployed at each renewal.
-    deployed: Vec<&'a HostLineage>,
-    /// Other lineages that cover sites.
-    idle: Vec<&'a HostLineage>,
-}
-
-impl<'a> Coverage<'a> {
-    pub(super) fn new(account: &'a AccountSnapshot, lineages: impl Iterator<Item = &'a HostLineage>) -> Self {
-        let (deployed, idle) = lineages.partition(|lineage| lineage.is_deployed());
-        Self { account, deployed, idle }
+/// One finding for each lineage that is not managed, and for each problem, or a single `ok` finding for all covered sites;
+/// then those of the other sites.
+pub(super) fn check(account: &AccountSnapshot, lineages: &[&HostLineage]) -> Vec<DoctorFinding> {
+    let sites = &account.listing.listing().sites;
+    // The lineages that their renewals deploy to a site.
+    let deployed_to = |site: &Site| -> Vec<&str> {
+        let deployed =
+            lineages.iter().filter(|lineage| lineage.is_deployed() && lineage.is_for(&site.domain));
+        deployed.map(|lineage| lineage.title.as_str()).collect()
+    };
+    let mut findings = Vec::new();
+    for lineage in lineages.iter().filter(|lineage| !lineage.is_managed) {
+        let covered: Vec<&Site> = sites.iter().filter(|site| lineage.covers(&site.domain)).collect();
+        let have_others = covered.iter().all(|site| !deployed_to(site).is_empty());
+        findings.push(lineage.unmanaged_finding(&covered, have_others));
     }
-
-    /// One finding for each problem, or a single `ok` finding for all covered sites; then those of the other sites.
-    pub(super) fn findings(&self) -> Vec<DoctorFinding> {
-        let sites = &self.listing().sites;
-        let unmanaged = self.deployed.iter().chain(&self.idle).filter(|lineage| !lineage.is_managed);
-        let unmanaged: Vec<DoctorFinding> = unmanaged.map(|lineage| self.unmanaged(lineage)).collect();
-        let (mut findings, mut explained) = (Vec::new(), HashSet::new());
-        // The sites of each record, and the lineages that they have.
-        let mut records: BTreeMap<u64, (Vec<String>, Vec<String>)> = BTreeMap::new();
-        for site in sites {
-            let domain = site.domain.to_string();
-            let lineages = self.deployed.iter().filter(|lineage| lineage.is_deployed_to(&site.domain));
-            let mut lineages: Vec<String> = lineages.map(|lineage| lineage.title.clone()).collect();
-            if lineages.len() > 1 {
-                findings.push(contested(&domain, &lineages));
-                explained.insert(domain);
-            } else if let (Some(lineage), Some(id)) = (lineages.pop(), site.cert_id) {
+    let (mut problems, mut explained) = (Vec::new(), HashSet::new());
+    // The sites of each record, and their lineages.
+    let mut records: BTreeMap<u64, (Vec<String>, Vec<&str>)> = BTreeMap::new();
+    for site in sites {
+        let domain = site.domain.to_string();
+        match (deployed_to(site).as_slice(), site.cert_id) {
+            (&[lineage], Some(id)) => {
                 let (domains, lineages) = records.entry(id).or_default();
                 domains.push(domain);
                 if !lineages.contains(&lineage) {
                     lineages.push(lineage);
                 }
             }
-        }
-        for (domains, lineages) in records.into_values().filter(|(_, lineages)| lineages.len() > 1) {
-            findings.push(shared(&domains, &lineages));
-            explained.extend(domains);
-        }
-        let blocked = self.deployed.iter().flat_map(|lineage| &lineage.blocked);
-        let blocked = blocked.filter(|error| error.site().is_none_or(|site| !explained.contains(site)));
-        findings.extend(blocked.map(|error| {
-            let subject = if error.is_misuse() { Subject::Lineage } else { Subject::Record };
-            DoctorFinding::from_error(subject, error.clone())
-        }));
-        let uncovered: Vec<&Site> = sites.iter().filter(|site| self.is_uncovered(site)).collect();
-        if findings.is_empty() && uncovered.len() < sites.len() {
-            findings.push(DoctorFinding::ok(Subject::Site, self.summary(uncovered.len())));
-        }
-        let uncovered = uncovered_sites(&uncovered, &self.account.deployments);
-        unmanaged.into_iter().chain(findings).chain(uncovered).collect()
-    }
-
-    /// The finding about a lineage that covers sites and that edgecert does not manage.
-    fn unmanaged(&self, lineage: &HostLineage) -> DoctorFinding {
-        let sites = self.listing().sites.iter().filter(|site| lineage.covers(&site.domain));
-        let sites: Vec<&Site> = sites.collect();
-        let is_deployed = |site: &&Site| self.deployed.iter().any(|other| other.is_deployed_to(&site.domain));
-        lineage.unmanaged_finding(&sites, sites.iter().all(is_deployed))
-    }
-
-    fn listing(&self) -> &Listing {
-        self.account.listing.listing()
-    }
-
-    fn is_renewed_by_service(&self, site: &Site) -> bool {
-        let record = site.cert_id.and_then(|id| self.account.listing.record(id));
-        record.is_some_and(|record| record.is_system_issued)
-    }
-
-    fn summary(&self, uncovered: usize) -> String {
-        let sites = &self.listing().sites;
-        let renewed_by_service = sites.iter().filter(|site| self.is_renewed_by_service(site)).count();
-        let covered = text::count(sites.len() - renewed_by_service - uncovered, "site");
-        match renewed_by_service {
-            0 => format!("{covered}, each covered by one lineage"),
-            number => {
-                let others = text::count(number, "site");
-                format!("{covered}, each covered by one lineage; {others} renewed by the service")
+            ([] | [_], _) => {}
+            (several, _) => {
+                let detail = format!(
+                    "{domain} is covered by {}; the certificate that was issued last is deployed; the others are superseded",
+                    text::list(several)
+                );
+                let remedy = "delete the lineages that are no longer needed, or give each its own sites with `domains` in a [[lineage]] of the configuration";
+                problems.push(Subject::Record.warn(detail, remedy));
+                explained.insert(domain);
             }
         }
     }
-
-    /// Whether neither a lineage of this host nor the service renews a site.
-    fn is_uncovered(&self, site: &Site) -> bool {
-        let mut lineages = self.deployed.iter().chain(&self.idle);
-        !lineages.any(|lineage| lineage.is_deployed_to(&site.domain)) && !self.is_renewed_by_service(site)
+    for (domains, lineages) in records.into_values().filter(|(_, lineages)| lineages.len() > 1) {
+        let detail = format!(
+            "{} are bound to one record, but covered by {}; each deployment replaces the certificate of the other",
+            text::list(&domains),
+            text::list(&lineages)
+        );
+        let remedy = "set rebind for one of them, so that each has its own record";
+        problems.push(Subject::Record.fail(detail, remedy));
+        explained.extend(domains);
     }
-}
-
-fn contested(domain: &str, lineages: &[String]) -> DoctorFinding {
-    let lineages = text::list(lineages);
-    let detail = format!(
-        "{domain} is covered by {lineages}; the certificate that was issued last is deployed; the others are superseded"
-    );
-    let remedy = "delete the lineages that are no longer needed, or give each its own sites with `domains` in a [[lineage]] of the configuration";
-    DoctorFinding::warn(Subject::Record, detail, remedy)
-}
-
-fn shared(domains: &[String], lineages: &[String]) -> DoctorFinding {
-    let detail = format!(
-        "{} are bound to one record, but covered by {}; each deployment replaces the certificate of the other",
-        text::list(domains),
-        text::list(lineages)
-    );
-    let remedy = "set rebind for one of them, so that each has its own record";
-    DoctorFinding::fail(Subject::Record, ErrorKind::Config, detail, remedy)
+    let blocked = lineages.iter().flat_map(|lineage| &lineage.blocked);
+    problems.extend(blocked.filter(|error| error.site().is_none_or(|site| !explained.contains(site))).map(
+        |error| {
+            let subject = if error.is_misuse() { Subject::Lineage } else { Subject::Record };
+            subject.failed(error.clone())
+        },
+    ));
+    let is_renewed_by_service = |site: &&Site| {
+        let record = site.cert_id.and_then(|id| account.listing.record(id));
+        record.is_some_and(|record| record.is_system_issued)
+    };
+    let (renewed, others): (Vec<&Site>, Vec<&Site>) = sites.iter().partition(is_renewed_by_service);
+    let (covered, uncovered): (Vec<&Site>, Vec<&Site>) =
+        others.into_iter().partition(|site| lineages.iter().any(|lineage| lineage.is_for(&site.domain)));
+    if problems.is_empty() && uncovered.len() < sites.len() {
+        let covered = text::count(covered.len(), "site");
+        let renewed = match renewed.len() {
+            0 => String::new(),
+            number => format!("; {} renewed by the service", text::count(number, "site")),
+        };
+        problems.push(Subject::Site.ok(format!("{covered}, each covered by one lineage{renewed}")));
+    }
+    findings.extend(problems);
+    findings.extend(uncovered_sites(uncovered, &account.deployments));
+    findings
 }
 
 /// Reports sites that no lineage of this host covers. Usually another host of the account renews them. Warns about those
 /// that no host can be renewing, of each kind in one finding, and notes the others.
-fn uncovered_sites(sites: &[&Site], deployments: &ServiceDeployments) -> Vec<DoctorFinding> {
-    let (mut left, mut bare, mut others) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut first_expiry, mut findings) = (None, Vec::new());
-    for site in sites {
-        let is_bound = site.cert_id.is_some() || site.unreadable_cert_id.is_some();
-        let expiry = left_expiry(site, deployments);
-        first_expiry = first_expiry.into_iter().chain(expiry).min();
-        let of_kind = match expiry {
-            Some(_) => &mut left,
-            None if !is_bound && site.serves_https() => &mut bare,
-            None => &mut others,
-        };
-        of_kind.push(site.domain.to_string());
-    }
-    if let Some(at) = first_expiry {
+fn uncovered_sites(sites: Vec<&Site>, deployments: &ServiceDeployments) -> Vec<DoctorFinding> {
+    let expiry = |site: &&Site| left_expiry(site, deployments);
+    let (left, rest): (Vec<&Site>, Vec<&Site>) = sites.into_iter().partition(|site| expiry(site).is_some());
+    let (bare, others): (Vec<&Site>, Vec<&Site>) =
+        rest.into_iter().partition(|site| site.is_unbound() && site.serves_https());
+    let mut findings = Vec::new();
+    if let Some(at) = left.iter().filter_map(expiry).min() {
         let detail = format!(
             "no lineage of this host covers {} any more; the certificates deployed earlier stay in place, the first until {}",
             names(&left),
             rfc3339(at)
         );
         let remedy = "add the names to a certificate that edgecert deploys, or let another host renew them";
-        findings.push(DoctorFinding::warn(Subject::Site, detail, remedy));
+        findings.push(Subject::Site.warn(detail, remedy));
     }
     if !bare.is_empty() {
         let (verb, them) = if bare.len() == 1 { ("has", "it") } else { ("have", "them") };
         let names = names(&bare);
         let detail = format!("{names} {verb} no certificate, and no lineage of this host covers {them}");
         let remedy = "add the names to a certificate that edgecert deploys, or let the service issue one";
-        findings.push(DoctorFinding::warn(Subject::Site, detail, remedy));
+        findings.push(Subject::Site.warn(detail, remedy));
     }
     if !others.is_empty() {
         let (count, verb) = (text::count(others.len(), "site"), if others.len() == 1 { "is" } else { "are" });
         let detail = format!("{count} {verb} not covered by this host: {}", names(&others));
-        findings.push(DoctorFinding::note(Subject::Site, detail));
+        findings.push(Subject::Site.note(detail));
     }
     findings
 }
@@ -176,11 +133,12 @@ fn left_expiry(site: &Site, deployments: &ServiceDeployments) -> Option<OffsetDa
     covering.map(|leaf| leaf.not_after).max()
 }
 
-fn names(domains: &[String]) -> String {
+fn names(sites: &[&Site]) -> String {
+    let domains: Vec<String> = sites.iter().map(|site| site.domain.to_string()).collect();
     match domains.get(..MAX_NAMES - 1) {
         Some(shown) if domains.len() > MAX_NAMES => {
             format!("{} and {} more", shown.join(", "), domains.len() - shown.len())
         }
-        _ => text::list(domains),
+        _ => text::list(&domains),
     }
 }

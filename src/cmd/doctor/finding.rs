@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use crate::check::Status;
 use crate::error::{CommandError, ErrorKind};
-use crate::report::{Line, finding_line};
 use crate::text::display_as_serialized;
 
 /// The result of one check.
@@ -40,41 +39,31 @@ pub(super) enum Subject {
 
 display_as_serialized!(Subject);
 
-impl DoctorFinding {
+impl Subject {
     /// A check that passed.
-    pub(super) fn ok(subject: Subject, detail: impl Into<String>) -> Self {
-        Self { subject, status: Status::Ok, detail: detail.into(), remedy: None, kind: None }
+    pub(super) fn ok(self, detail: impl Into<String>) -> DoctorFinding {
+        DoctorFinding { subject: self, status: Status::Ok, detail: detail.into(), remedy: None, kind: None }
     }
 
     /// Something that this host is not responsible for.
-    pub(super) fn note(subject: Subject, detail: impl Into<String>) -> Self {
-        Self { status: Status::Skipped, ..Self::ok(subject, detail) }
+    pub(super) fn note(self, detail: impl Into<String>) -> DoctorFinding {
+        DoctorFinding { status: Status::Skipped, ..self.ok(detail) }
     }
 
     /// A problem that deserves attention but breaks nothing.
-    pub(super) fn warn(subject: Subject, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { status: Status::Warn, remedy: Some(remedy.into()), ..Self::ok(subject, detail) }
+    pub(super) fn warn(self, detail: impl Into<String>, remedy: impl Into<String>) -> DoctorFinding {
+        DoctorFinding { status: Status::Warn, remedy: Some(remedy.into()), ..self.ok(detail) }
     }
 
-    /// A problem that has to be repaired.
-    pub(super) fn fail(
-        subject: Subject,
-        kind: ErrorKind,
-        detail: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Self {
-        Self { status: Status::Fail, kind: Some(kind), ..Self::warn(subject, detail, remedy) }
+    /// A fault of the setup.
+    pub(super) fn fail(self, detail: impl Into<String>, remedy: impl Into<String>) -> DoctorFinding {
+        DoctorFinding { status: Status::Fail, kind: Some(ErrorKind::Config), ..self.warn(detail, remedy) }
     }
 
     /// A failure with the message and hint that other commands report for the error.
-    pub(super) fn from_error(subject: Subject, error: impl Into<CommandError>) -> Self {
+    pub(super) fn failed(self, error: impl Into<CommandError>) -> DoctorFinding {
         let error = error.into();
         let remedy = error.advice().unwrap_or_else(|| "correct the setting".into());
-        Self::fail(subject, error.kind(), error.message(), remedy)
-    }
-
-    /// The line of the finding, with its remedy.
-    pub(super) fn line(&self) -> Line {
-        finding_line(&self.subject, self.status, &self.detail, self.remedy.as_deref())
+        DoctorFinding { kind: Some(error.kind()), ..self.fail(error.message(), remedy) }
     }
 }

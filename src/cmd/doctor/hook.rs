@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::finding::{DoctorFinding, Subject};
 use super::host::{CRON_PATH, Host, entries, file_name, read_text};
-use crate::error::{ErrorKind, shell_word};
+use crate::error::shell_word;
 use crate::source::{AcmeClient, Source};
 use crate::text;
 
@@ -44,12 +44,10 @@ pub(super) fn check(source: &Source, title: &str, has_run: bool, host: &Host<'_>
         (Some(Ok(place)), _) => {
             let ran = if has_run { "a hook run is recorded" } else { "no hook run is recorded yet" };
             let detail = format!("{} names edgecert for {title}; {ran}", text::path(&place));
-            DoctorFinding::ok(Subject::Hook, detail)
+            Subject::Hook.ok(detail)
         }
         (Some(Err(fault)), _) => fault,
-        (None, _) if has_run => {
-            DoctorFinding::ok(Subject::Hook, format!("a hook run is recorded for {title}"))
-        }
+        (None, _) if has_run => Subject::Hook.ok(format!("a hook run is recorded for {title}")),
         (
             None,
             client @ (AcmeClient::Certbot | AcmeClient::AcmeSh | AcmeClient::Dehydrated | AcmeClient::Lego),
@@ -57,24 +55,19 @@ pub(super) fn check(source: &Source, title: &str, has_run: bool, host: &Host<'_>
             let detail = format!(
                 "cannot tell whether {client} calls edgecert for {title}: its configuration does not say, and no hook run is recorded"
             );
-            DoctorFinding::warn(Subject::Hook, detail, ATTACH)
+            Subject::Hook.warn(detail, ATTACH)
         }
         (None, _) => {
             let detail = format!("no hook is known of {title}; `edgecert sync` deploys its renewals");
-            DoctorFinding::note(Subject::Hook, detail)
+            Subject::Hook.note(detail)
         }
     }
 }
 
-/// The best of the places that name edgecert.
-fn best(mentions: impl IntoIterator<Item = Mention>, config: &Path, remedy: String) -> Mention {
-    let absent = || fault(format!("{} does not name edgecert", text::path(config)), remedy);
-    mentions.into_iter().reduce(|first, other| other.or(first)).unwrap_or_else(|| Err(absent()))
-}
-
-/// A hook that does not deploy.
-pub(super) fn fault(detail: String, remedy: impl Into<String>) -> DoctorFinding {
-    DoctorFinding::fail(Subject::Hook, ErrorKind::Config, detail, remedy)
+/// The best of the places that name edgecert; `config` is the file that should.
+fn best(mentions: impl IntoIterator<Item = Mention>, config: &Path, remedy: String) -> Option<Mention> {
+    let absent = Subject::Hook.fail(format!("{} does not name edgecert", text::path(config)), remedy);
+    mentions.into_iter().chain([Err(absent)]).reduce(|first, other| other.or(first))
 }
 
 /// Searches the configuration of a lineage's client.
@@ -112,17 +105,18 @@ impl Search<'_> {
                 let shown = text::path(&entry);
                 let mention = match () {
                     () if self.host.is_executable(&entry) => Ok(entry.clone()),
-                    () if entry.is_file() => {
-                        Err(fault(format!("{shown} is not executable"), format!("run `chmod +x {name}`")))
+                    () if entry.is_file() => Err(Subject::Hook
+                        .fail(format!("{shown} is not executable"), format!("run `chmod +x {name}`"))),
+                    () => {
+                        Err(Subject::Hook.fail(format!("{shown} leads nowhere"), format!("run `rm {name}`")))
                     }
-                    () => Err(fault(format!("{shown} leads nowhere"), format!("run `rm {name}`"))),
                 };
                 let mv = format!("run `mv {name} {deploy}/`");
                 mentions.extend(if_deploying(mention, &entry, kind, &script, &mv));
             }
         }
         let turn_on = format!("remove `no-directory-hooks` from {}", text::path(&cli));
-        Some(best(mentions, &renewal, if is_off { turn_on } else { attach }))
+        best(mentions, &renewal, if is_off { turn_on } else { attach })
     }
 
     /// acme.sh has `DOMAIN.conf` beside the key: shell assignments, with commands in base64.
@@ -149,7 +143,7 @@ impl Search<'_> {
         let deploys = value("Le_DeployHook").split(',').any(|hook| script(hook).is_some());
         let mentions = commands.iter().filter_map(|command| self.judge(&conf, command, path, &attach));
         let mentions = mentions.chain(deploys.then(|| Ok(conf.clone())));
-        Some(best(mentions, &conf, attach.clone()))
+        best(mentions, &conf, attach.clone())
     }
 
     /// dehydrated has one `HOOK` for everything; `None` if no file sets it, because its command line may.
@@ -166,7 +160,7 @@ impl Search<'_> {
         let mention = self.judge(&file, &hook, self.host.callers_path(), &set);
         let extend =
             "call edgecert from the program that HOOK names, as hooks/dehydrated/edgecert-hook.sh does";
-        Some(best(mention, &file, extend.into()))
+        best(mention, &file, extend.into())
     }
 
     fn program(&self) -> String {
@@ -203,9 +197,8 @@ impl Search<'_> {
             return None;
         }
         // One good call is enough.
-        let fault = faults.into_iter().reduce(Option::and).flatten();
-        Some(match fault {
-            Some(what) => Err(self::fault(format!("{} calls {what}", text::path(place)), remedy)),
+        Some(match faults.into_iter().reduce(Option::and).flatten() {
+            Some(what) => Err(Subject::Hook.fail(format!("{} calls {what}", text::path(place)), remedy)),
             None => Ok(place.to_owned()),
         })
     }
@@ -225,7 +218,7 @@ fn if_deploying(mention: Mention, place: &Path, kind: &str, command: &str, remed
                 "{} runs edgecert as a {kind} hook, which does not get the renewed lineage",
                 text::path(place)
             );
-            Some(Err(fault(detail, remedy)))
+            Some(Err(Subject::Hook.fail(detail, remedy)))
         }
         _ => None,
     }

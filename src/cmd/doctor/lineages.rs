@@ -14,7 +14,7 @@ use super::host::Host;
 use super::service::Account;
 use crate::api::Site;
 use crate::bundle::{self, LeafPeek};
-use crate::check::{self, Status};
+use crate::check::Status;
 use crate::clock::Deadline;
 use crate::deploy::{Deployment, Journal};
 use crate::error::{CommandError, ErrorKind, shell_word};
@@ -29,6 +29,10 @@ use crate::settings::{Guards, LineageEntry, Settings};
 use crate::source::{AcmeClient, Source};
 use crate::state::{Given, LineageState};
 use crate::text;
+
+/// What to do about a lineage without files.
+const MISSING_HINT: &str =
+    "if the lineage was deleted, remove it from the configuration, or run `edgecert status --forget`";
 
 /// A lineage on this host.
 pub(super) struct HostLineage {
@@ -62,19 +66,16 @@ impl HostLineage {
         target: impl FnOnce(&Given) -> Option<(Arc<Settings>, usize)>,
         host: &Host<'_>,
     ) -> Option<Self> {
+        let leaf = leaf_on_disk(&source);
         let recorded = state.and_then(|state| state.leaf.as_ref());
-        let peek = bundle::peek_leaf(&source.files, recorded.map(|leaf| leaf.fingerprint.as_str()));
-        let is_other = matches!(peek, Ok(LeafPeek::Other(_)));
-        let given = state.map(|state| state.given(!is_other).0).unwrap_or_default();
+        let is_recorded = leaf
+            .as_ref()
+            .is_none_or(|leaf| recorded.is_some_and(|recorded| recorded.fingerprint == leaf.fingerprint));
+        let given = state.map(|state| state.given(is_recorded).0).unwrap_or_default();
         // A renewal may supersede the other lineage in turn.
-        let superseded = state.filter(|state| !is_other && state.is_superseded());
-        let leaf = match peek {
-            _ if superseded.is_some() => None,
-            Ok(LeafPeek::Known) => recorded.cloned(),
-            Ok(LeafPeek::Other(leaf)) => Some(leaf.to_leaf()),
-            Ok(LeafPeek::Unusable) | Err(_) => None,
-        };
+        let superseded = state.filter(|state| is_recorded && state.is_superseded());
         let reason = |state: &LineageState| state.sites.iter().find_map(|site| site.detail.clone());
+        let leaf = leaf.filter(|_| superseded.is_none());
         let has_hook_run = state.is_some_and(|state| state.has_hook_run);
         Some(Self {
             domains: inventory::domains(&given, entry),
@@ -117,33 +118,10 @@ impl HostLineage {
             // Whatever else is wrong with it does not matter then.
             let detail = format!("{} is superseded: {reason}", self.title);
             let remedy = "delete it with its ACME client, then run `edgecert status --forget` on it";
-            return vec![DoctorFinding::warn(Subject::Lineage, detail, remedy)];
+            return vec![Subject::Lineage.warn(detail, remedy)];
         }
         let mut report = Report::new("doctor");
         report.set_place(Place { lineage: Some(self.source.flags()), ..Place::default() });
-        let result = self.deploy(account, &mut report).await;
-        self.blocked = report.errors().iter().filter(|error| error.site().is_some()).cloned().collect();
-        let mut findings: Vec<DoctorFinding> = open_key(&self.source).into_iter().collect();
-        findings.extend(report.deployed.checks.into_iter().filter_map(check_finding));
-        if let Err(error) = result {
-            findings.push(failure(error.placed(&report.place)));
-        }
-        let Some(leaf) = &self.leaf else { return findings };
-        let names = text::list(&leaf.names);
-        let mut sites = report.deployed.sites.iter().map(|site| &site.outcome).peekable();
-        if sites.peek().is_some() && sites.all(|outcome| *outcome == Outcome::Skipped) {
-            let detail = format!("{} covers no site of the account, only {names}", self.title);
-            let warning = DoctorFinding::warn(Subject::Lineage, detail, "");
-            findings.push(DoctorFinding { remedy: None, ..warning });
-        } else if findings.is_empty() {
-            findings.push(DoctorFinding::ok(Subject::Lineage, format!("{}: {names}", self.title)));
-        }
-        findings.push(self.hook.clone());
-        findings.extend(self.not_renewed(leaf, now));
-        findings
-    }
-
-    async fn deploy(&self, account: &Account, report: &mut Report) -> Result<(), CommandError> {
         let snapshot = account.snapshot.as_ref();
         let deployment = Deployment {
             source: &self.source,
@@ -158,8 +136,38 @@ impl HostLineage {
             progress: &(),
         };
         // Without the state, which says whether the chain was checked before: a deployment warns of it only once.
-        let mut journal = Journal::read_only(&self.source, None, report);
-        deployment.run(&mut journal, &account.clients, report).await
+        let mut journal = Journal::read_only(&self.source, None, &mut report);
+        let result = deployment.run(&mut journal, &account.clients, &mut report).await;
+        self.blocked = report.errors().iter().filter(|error| error.site().is_some()).cloned().collect();
+        let mut findings: Vec<DoctorFinding> = open_key(&self.source).into_iter().collect();
+        for finding in report.deployed.checks {
+            let remedy = finding.hint.unwrap_or_else(|| "run `edgecert check` on this lineage".into());
+            match finding.status {
+                Status::Fail => {
+                    let error = CommandError::new(ErrorKind::Refused, finding.detail).hint(remedy);
+                    findings.push(Subject::Lineage.failed(error));
+                }
+                Status::Warn => findings.push(Subject::Lineage.warn(finding.detail, remedy)),
+                Status::Ok | Status::Skipped => {}
+            }
+        }
+        if let Err(error) = result {
+            let is_missing = error.kind() == ErrorKind::NoInput && error.is_misuse();
+            let error = error.placed(&report.place);
+            findings.push(Subject::Lineage.failed(if is_missing { error.hint(MISSING_HINT) } else { error }));
+        }
+        let Some(leaf) = &self.leaf else { return findings };
+        let names = text::list(&leaf.names);
+        let mut sites = report.deployed.sites.iter().map(|site| &site.outcome).peekable();
+        if sites.peek().is_some() && sites.all(|outcome| *outcome == Outcome::Skipped) {
+            let detail = format!("{} covers no site of the account, only {names}", self.title);
+            findings.push(DoctorFinding { status: Status::Warn, ..Subject::Lineage.ok(detail) });
+        } else if findings.is_empty() {
+            findings.push(Subject::Lineage.ok(format!("{}: {names}", self.title)));
+        }
+        findings.push(self.hook.clone());
+        findings.extend(self.not_renewed(leaf, now));
+        findings
     }
 
     /// Whether its next renewal should be deployed.
@@ -174,17 +182,16 @@ impl HostLineage {
         match &self.hook {
             DoctorFinding { status: Status::Ok, detail, .. } => {
                 let detail = format!("{covers}, but was never deployed; {detail}");
-                DoctorFinding::warn(Subject::Hook, detail, format!("run `edgecert {}`", self.source.flags()))
+                Subject::Hook.warn(detail, format!("run `edgecert {}`", self.source.flags()))
             }
-            _ if is_covered_by_others => DoctorFinding::warn(
-                Subject::Hook,
+            _ if is_covered_by_others => Subject::Hook.warn(
                 format!("{covers}, as another lineage does, and no hook deploys it"),
                 "ignore it, or delete the lineage that is not needed",
             ),
             DoctorFinding { status: Status::Fail, detail, remedy, .. } => {
-                hook::fault(format!("{covers}, but {detail}"), remedy.clone().unwrap_or_default())
+                Subject::Hook.fail(format!("{covers}, but {detail}"), remedy.clone().unwrap_or_default())
             }
-            _ => hook::fault(
+            _ => Subject::Hook.fail(
                 format!("{covers}, but was never deployed and is not configured"),
                 format!("{ATTACH}, or name the lineage in a [[lineage]] of the configuration"),
             ),
@@ -210,7 +217,7 @@ impl HostLineage {
             text::humanize(lifetime)
         );
         let remedy = format!("run {command}, and let a timer or crontab run it");
-        Some(DoctorFinding::warn(Subject::Renewal, detail, remedy))
+        Some(Subject::Renewal.warn(detail, remedy))
     }
 
     /// Whether its certificate covers a site.
@@ -219,8 +226,16 @@ impl HostLineage {
     }
 
     /// Whether it would be deployed to a site.
-    pub(super) fn is_deployed_to(&self, site: &Domain) -> bool {
+    pub(super) fn is_for(&self, site: &Domain) -> bool {
         (self.domains.is_empty() || self.domains.contains(site)) && self.covers(site)
+    }
+}
+
+/// The leaf in the files of a lineage; `None` if they hold none that could be deployed.
+fn leaf_on_disk(source: &Source) -> Option<Leaf> {
+    match bundle::peek_leaf(&source.files, None) {
+        Ok(LeafPeek::Other(leaf)) => Some(leaf.to_leaf()),
+        _ => None,
     }
 }
 
@@ -237,8 +252,8 @@ pub(super) fn find_unmanaged(
     let paths: HashSet<PathBuf> = managed.iter().map(|lineage| lineage.source.real_path()).collect();
     found.retain(|source| !paths.contains(&source.real_path()));
     let lineages = found.into_iter().filter_map(|source| {
-        let Ok(LeafPeek::Other(leaf)) = bundle::peek_leaf(&source.files, None) else { return None };
-        Some(HostLineage::new(source, Some(leaf.to_leaf()), (Arc::clone(settings), 0), false, host))
+        let leaf = leaf_on_disk(&source)?;
+        Some(HostLineage::new(source, Some(leaf), (Arc::clone(settings), 0), false, host))
     });
     let covers_site = |lineage: &HostLineage| sites.iter().any(|site| lineage.covers(&site.domain));
     (lineages.filter(covers_site).collect(), denied)
@@ -258,25 +273,13 @@ pub(super) fn none(sites: &[Site], host: &Host<'_>) -> DoctorFinding {
         None => "create a site with `edgecert sites create`".to_owned(),
     };
     let detail = "no lineage is configured, and none found on this host covers a site of the account";
-    DoctorFinding::warn(Subject::Lineage, detail, remedy)
+    Subject::Lineage.warn(detail, remedy)
 }
 
 /// Reports a pattern that matches no lineage. There may be none yet.
 pub(super) fn unmatched(pattern: &str) -> DoctorFinding {
     let detail = format!("the path {} in the configuration matches no lineage", text::sanitize(pattern));
-    DoctorFinding::warn(Subject::Lineage, detail, "correct `path` in its [[lineage]]")
-}
-
-/// Converts the finding of a local check, unless nothing is wrong.
-fn check_finding(finding: check::Finding) -> Option<DoctorFinding> {
-    let remedy = finding.hint.unwrap_or_else(|| "run `edgecert check` on this lineage".into());
-    match finding.status {
-        Status::Fail => {
-            Some(DoctorFinding::fail(Subject::Lineage, ErrorKind::Refused, finding.detail, remedy))
-        }
-        Status::Warn => Some(DoctorFinding::warn(Subject::Lineage, finding.detail, remedy)),
-        Status::Ok | Status::Skipped => None,
-    }
+    Subject::Lineage.warn(detail, "correct `path` in its [[lineage]]")
 }
 
 /// Reports a private key that others can read. In a mounted secret that is usual, and only its pod has access.
@@ -286,16 +289,8 @@ fn open_key(source: &Source) -> Option<DoctorFinding> {
     let detail = format!("others can read the private key {path}");
     if source.client == AcmeClient::Kubernetes {
         let remedy = "set defaultMode: 0400 where the secret is mounted";
-        return Some(DoctorFinding::warn(Subject::Lineage, detail, remedy));
+        return Some(Subject::Lineage.warn(detail, remedy));
     }
     let remedy = format!("run `chmod o= {}`", shell_word(&path));
-    Some(DoctorFinding::fail(Subject::Lineage, ErrorKind::Config, detail, remedy))
-}
-
-fn failure(error: CommandError) -> DoctorFinding {
-    let is_missing = error.kind() == ErrorKind::NoInput && error.is_misuse();
-    let finding = DoctorFinding::from_error(Subject::Lineage, error);
-    let remedy =
-        "if the lineage was deleted, remove it from the configuration, or run `edgecert status --forget`";
-    if is_missing { DoctorFinding { remedy: Some(remedy.into()), ..finding } } else { finding }
+    Some(Subject::Lineage.fail(detail, remedy))
 }

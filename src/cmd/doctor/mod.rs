@@ -20,7 +20,6 @@ use std::sync::Arc;
 use futures_util::{StreamExt as _, stream};
 use time::OffsetDateTime;
 
-use self::coverage::Coverage;
 use self::finding::{DoctorFinding, Subject};
 use self::host::Host;
 use self::lineages::HostLineage;
@@ -31,7 +30,7 @@ use crate::clock;
 use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::inventory::{Inventory, Member};
-use crate::report::{Block, Report, finding_counts};
+use crate::report::{Block, Report, finding_counts, finding_line};
 use crate::runtime::Runtime;
 use crate::settings::{Configuration, Layer, Layers, LineageEntry, Settings};
 use crate::state::{Deployments, Given, Store};
@@ -68,7 +67,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) {
         now: clock::now(),
         stores: Arc::default(),
         accounts: Vec::new(),
-        findings: setup::check(context, configuration, &layers),
+        findings: setup::check(context, configuration, &layers, &host),
     };
     doctor.check(report);
     let mut findings = doctor.findings;
@@ -76,9 +75,11 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) {
     let mut seen = HashSet::new();
     findings.retain(|finding| seen.insert(finding.detail.clone()));
     let with = |status| findings.iter().filter(move |finding| finding.status == status);
-    let remedy = with(Status::Fail).chain(with(Status::Warn)).find_map(|finding| finding.remedy.clone());
-    let next = setup::first_step(context, configuration, &layers, &host).or(remedy);
-    report.push(Block::Lines(findings.iter().map(DoctorFinding::line).collect()));
+    let next = with(Status::Fail).chain(with(Status::Warn)).find_map(|finding| finding.remedy.clone());
+    let line = |finding: &DoctorFinding| {
+        finding_line(&finding.subject, finding.status, &finding.detail, finding.remedy.as_deref())
+    };
+    report.push(Block::Lines(findings.iter().map(line).collect()));
     report.push(finding_counts(findings.iter().map(|finding| finding.status)));
     report.push(match &next {
         Some(next) => format!("next: {next}"),
@@ -91,6 +92,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) {
 }
 
 impl Doctor<'_> {
+    /// Goes through the deployments of all lineages, then compares these with the accounts.
     fn check(&mut self, report: &mut Report) {
         if let Ok(settings) = self.layers.incomplete(&Layer::default(), None) {
             self.account(None, Arc::new(settings), self.layers.base_url().is_ok());
@@ -102,7 +104,7 @@ impl Doctor<'_> {
         let state_dir = self.layers.state_dir();
         let store = state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
         let inventory = Inventory::gather(store.as_ref(), self.configuration).unwrap_or_else(|error| {
-            self.findings.push(DoctorFinding::from_error(Subject::State, error));
+            self.findings.push(Subject::State.failed(error));
             Inventory::configured(self.configuration)
         });
         self.findings.extend(inventory.unmatched_patterns().iter().map(|path| lineages::unmatched(path)));
@@ -116,14 +118,14 @@ impl Doctor<'_> {
                 Ok(_) if is_unclaimed => {
                     let detail = format!("{name} is left alone: no [[lineage]] entry is for its account");
                     let remedy = format!("to forget it, run `edgecert status --forget {name}`");
-                    self.findings.push(DoctorFinding::warn(Subject::Lineage, detail, remedy));
+                    self.findings.push(Subject::Lineage.warn(detail, remedy));
                 }
                 Ok(source) => {
                     let host = self.host;
                     let target = |given: &Given| self.target(&given.settings, entry);
                     lineages.extend(HostLineage::managed((source, entry), state.as_ref(), target, host));
                 }
-                Err(error) => self.findings.push(DoctorFinding::from_error(Subject::Lineage, error)),
+                Err(error) => self.findings.push(Subject::Lineage.failed(error)),
             }
         };
         inventory.visit(visitor, |error| report.warnings.push(error.to_string()));
@@ -133,8 +135,33 @@ impl Doctor<'_> {
                 snapshot.deployments = deployments.of_service(&settings.base_url.to_string());
             }
         }
-        self.check_lineages(&mut lineages);
-        self.compare(lineages);
+        match Runtime::new() {
+            Ok(runtime) => {
+                let checks = lineages.iter_mut().filter_map(|lineage| {
+                    let account = self.accounts.get(lineage.account)?;
+                    Some(lineage.check(account, self.now))
+                });
+                let findings = stream::iter(checks).buffered(MAX_CONCURRENT).concat();
+                self.findings.extend(runtime.block_on(findings));
+            }
+            Err(error) => self.findings.push(Subject::Lineage.failed(error)),
+        }
+        // Unmanaged lineages would be deployed to the account of the run.
+        if let Some(Account { name: None, settings, snapshot: Some(snapshot), .. }) = self.accounts.first() {
+            let sites = &snapshot.listing.listing().sites;
+            let (unmanaged, denied) = lineages::find_unmanaged(self.host, &lineages, sites, settings);
+            self.findings.extend(denied);
+            lineages.extend(unmanaged);
+            if lineages.iter().all(|lineage| lineage.account != 0) {
+                self.findings.push(lineages::none(sites, self.host));
+            }
+        }
+        for (index, account) in self.accounts.iter().enumerate() {
+            let own = lineages.iter().filter(|lineage| lineage.account == index);
+            if let Some(snapshot) = &account.snapshot {
+                self.findings.extend(account.named(coverage::check(snapshot, &own.collect::<Vec<_>>())));
+            }
+        }
         let last_sync = store.map(|store| store.last_sync(self.now)).unwrap_or_default();
         self.findings.push(timer::check(&last_sync, earliest_run, self.host, self.now));
     }
@@ -146,7 +173,7 @@ impl Doctor<'_> {
             Err(error) => {
                 // A missing setting is a finding about the run.
                 if !error.is_missing {
-                    self.findings.push(DoctorFinding::from_error(Subject::Settings, error));
+                    self.findings.push(Subject::Settings.failed(error));
                 }
                 (self.layers.incomplete(recorded, entry).ok()?, false)
             }
@@ -168,37 +195,5 @@ impl Doctor<'_> {
             self.accounts.push(account);
             self.accounts.len() - 1
         })
-    }
-
-    fn check_lineages(&mut self, lineages: &mut [HostLineage]) {
-        let checks = lineages.iter_mut().filter_map(|lineage| {
-            let account = self.accounts.get(lineage.account)?;
-            Some(lineage.check(account, self.now))
-        });
-        let findings = stream::iter(checks).buffered(MAX_CONCURRENT).concat();
-        match Runtime::new() {
-            Ok(runtime) => self.findings.extend(runtime.block_on(findings)),
-            Err(error) => self.findings.push(DoctorFinding::from_error(Subject::Lineage, error)),
-        }
-    }
-
-    /// Compares the lineages of this host, managed or not, with the accounts.
-    fn compare(&mut self, mut lineages: Vec<HostLineage>) {
-        // Unmanaged lineages would be deployed to the account of the run.
-        if let Some(Account { name: None, settings, snapshot: Some(snapshot), .. }) = self.accounts.first() {
-            let sites = &snapshot.listing.listing().sites;
-            let (unmanaged, denied) = lineages::find_unmanaged(self.host, &lineages, sites, settings);
-            self.findings.extend(denied);
-            lineages.extend(unmanaged);
-            if lineages.iter().all(|lineage| lineage.account != 0) {
-                self.findings.push(lineages::none(sites, self.host));
-            }
-        }
-        for (index, account) in self.accounts.iter().enumerate() {
-            let own = lineages.iter().filter(|lineage| lineage.account == index);
-            if let Some(snapshot) = &account.snapshot {
-                self.findings.extend(account.named(Coverage::new(snapshot, own).findings()));
-            }
-        }
     }
 }

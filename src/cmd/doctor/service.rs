@@ -8,7 +8,7 @@ use super::finding::{DoctorFinding, Subject};
 use crate::api::{AttemptError, Client, ClientConfig, Listing, RequestError};
 use crate::clock::Deadline;
 use crate::deploy::{AccountSnapshot, ClientCache};
-use crate::error::{CommandError, Diagnostic as _, ErrorKind};
+use crate::error::{CommandError, Diagnostic as _};
 use crate::plan::IndexedListing;
 use crate::runtime::Runtime;
 use crate::secret::Redactor;
@@ -41,39 +41,50 @@ impl Account {
 
     /// Lists the account. Without an API key, an empty one is sent.
     pub(super) fn list(&mut self, stores: &TrustStores) -> Vec<DoctorFinding> {
-        let (result, skew) = match list(&self.settings, stores) {
-            Ok(listed) => listed,
-            Err(error) => return self.named(vec![DoctorFinding::from_error(Subject::Tls, error)]),
-        };
         let mut findings = Vec::new();
         if let Some(proxy) = &self.settings.proxy {
             let origin = proxy.variable.unwrap_or("the setting proxy");
             let detail = format!("requests go through the proxy {}, from {origin}", proxy.text());
-            findings.push(DoctorFinding::ok(Subject::Service, detail));
+            findings.push(Subject::Service.ok(detail));
         }
-        match result {
-            Ok(listing) => {
-                findings.extend(listed(&listing));
-                let (listing, deployments) = (IndexedListing::new(listing), ServiceDeployments::default());
-                self.snapshot = Some(AccountSnapshot { listing, deployments });
+        match list(&self.settings, stores) {
+            Err(error) => findings.push(Subject::Tls.failed(error)),
+            Ok((listing, skew)) => {
+                findings.extend(self.listed(listing));
+                findings.extend(skew.map(check_clock));
             }
+        }
+        self.named(findings)
+    }
+
+    fn listed(&mut self, result: Result<Listing, RequestError>) -> Vec<DoctorFinding> {
+        let listing = match result {
+            Ok(listing) => listing,
             // Without a key nothing more can be checked.
             Err(RequestError { error: AttemptError::Unauthorized { .. }, .. })
                 if self.settings.api_key.expose().is_empty() =>
             {
-                findings.push(DoctorFinding::ok(Subject::Service, "reachable; requires an API key"));
+                return vec![Subject::Service.ok("reachable; requires an API key")];
             }
-            Err(error) => findings.push(request_failed(&error.error)),
+            Err(error) => return vec![request_failed(&error.error)],
+        };
+        let mut findings: Vec<_> = listing.gaps().map(|gap| Subject::Service.failed(gap)).collect();
+        if findings.is_empty() {
+            let (sites, records) =
+                (count(listing.sites.len(), "site"), count(listing.records.len(), "certificate"));
+            findings.push(Subject::Service.ok(format!("reachable; {sites} and {records}")));
         }
-        findings.extend(skew.map(check_clock));
-        self.named(findings)
+        findings.push(Subject::ApiKey.ok("accepted by the service"));
+        let (listing, deployments) = (IndexedListing::new(listing), ServiceDeployments::default());
+        self.snapshot = Some(AccountSnapshot { listing, deployments });
+        findings
     }
 
     /// Puts its name before findings about it.
     pub(super) fn named(&self, mut findings: Vec<DoctorFinding>) -> Vec<DoctorFinding> {
         if let Some(name) = &self.name {
-            for DoctorFinding { detail, .. } in &mut findings {
-                *detail = format!("{name}: {detail}");
+            for finding in &mut findings {
+                finding.detail = format!("{name}: {}", finding.detail);
             }
         }
         findings
@@ -94,44 +105,32 @@ fn list(
     Ok((listing, client.skew()))
 }
 
-fn listed(listing: &Listing) -> Vec<DoctorFinding> {
-    let mut findings: Vec<DoctorFinding> =
-        listing.gaps().map(|gap| DoctorFinding::from_error(Subject::Service, gap)).collect();
-    if findings.is_empty() {
-        let [sites, records] =
-            [count(listing.sites.len(), "site"), count(listing.records.len(), "certificate")];
-        findings.push(DoctorFinding::ok(Subject::Service, format!("reachable; {sites} and {records}")));
-    }
-    findings.push(DoctorFinding::ok(Subject::ApiKey, "accepted by the service"));
-    findings
-}
-
 fn request_failed(error: &AttemptError) -> DoctorFinding {
     use AttemptError as E;
-    let hint = error.hint().unwrap_or_else(|| "see the message of the service".into());
-    let (subject, remedy) = match error {
-        E::Untrusted { .. } | E::NotTls { .. } | E::NoCommonTls { .. } => (Subject::Tls, hint),
-        E::Unauthorized { .. } => (Subject::ApiKey, hint),
+    let known = error.diagnose();
+    match error {
+        E::Untrusted { .. } | E::NotTls { .. } | E::NoCommonTls { .. } => Subject::Tls.failed(known),
+        E::Unauthorized { .. } => Subject::ApiKey.failed(known),
         E::Unreachable { .. } | E::TimedOut { .. } | E::ConnectionClosed { .. } => {
-            (Subject::Service, "check the base URL, DNS, routes, firewall and proxy".into())
+            Subject::Service.failed(known.hint("check the base URL, DNS, routes, firewall and proxy"))
         }
         E::Unavailable { .. } => {
-            (Subject::Service, "try again later; `edgecert sync` retries deployments".into())
+            Subject::Service.failed(known.hint("try again later; `edgecert sync` retries deployments"))
         }
-        _ => (Subject::Service, hint),
-    };
-    DoctorFinding::fail(subject, error.kind(), error.to_string(), remedy)
+        E::Refused { .. } | E::NotOk { .. } => {
+            Subject::Service.failed(known.hint("see the message of the service"))
+        }
+        _ => Subject::Service.failed(known),
+    }
 }
 
 /// Compares the clock of this host with the dates of the responses.
 fn check_clock(skew: Duration) -> DoctorFinding {
     if skew.abs() <= MAX_CLOCK_SKEW {
-        return DoctorFinding::ok(Subject::Clock, "within a minute of the service's");
+        return Subject::Clock.ok("within a minute of the service's");
     }
     let direction = if skew.is_positive() { "ahead of" } else { "behind" };
-    DoctorFinding::fail(
-        Subject::Clock,
-        ErrorKind::Config,
+    Subject::Clock.fail(
         format!("this host's clock is {} {direction} the service's", humanize(skew)),
         "synchronize it with NTP, for example with `timedatectl set-ntp true`",
     )

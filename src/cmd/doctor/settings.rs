@@ -3,25 +3,28 @@
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::report::{Cell, Report, Table};
 use crate::settings::{EffectiveSetting, Layer};
 use crate::text;
 
-/// A setting, and why it is invalid or missing.
-type Row = (EffectiveSetting, Option<CommandError>);
-
-/// Lists the settings. The most severe invalid one decides the exit code.
+/// Lists the settings, in a table for the whole run, and one for the lineages with settings of their own. The most severe
+/// invalid one decides the exit code.
 pub(super) fn list(flags: &Layer, context: &Context, report: &mut Report) {
-    let row = |setting: EffectiveSetting| (setting.clone(), setting.error.map(CommandError::from));
-    let rows: Vec<Row> = context.effective_settings(flags).into_iter().map(row).collect();
-    let kinds = rows.iter().filter_map(|(_, error)| Some(error.as_ref()?.kind()));
+    let settings = context.effective_settings(flags);
+    let kinds = settings.iter().filter_map(error).map(|error| error.kind());
     report.exit_with(ErrorKind::most_severe(kinds).map_or(0, ErrorKind::exit_code), None);
-    show(&rows, report);
-    report.set("settings", rows.iter().map(to_json).collect::<Value>());
+    report.set("settings", settings.iter().map(to_json).collect::<Value>());
+    let (own, global): (Vec<_>, Vec<_>) = settings.iter().partition(|setting| setting.lineage.is_some());
+    report.push(table(&["setting", "value", "from"], &global));
+    if !own.is_empty() {
+        report.push("\n");
+        report.push(table(&["lineage", "setting", "value", "from"], &own));
+    }
 }
 
-fn to_json((setting, error): &Row) -> Value {
+fn to_json(setting: &EffectiveSetting) -> Value {
+    let error = error(setting);
     json!({
         "key": setting.key,
         // `null` for the whole run.
@@ -34,19 +37,10 @@ fn to_json((setting, error): &Row) -> Value {
     })
 }
 
-/// Shows a table for the whole run, and one for the lineages with settings of their own.
-fn show(rows: &[Row], report: &mut Report) {
-    let (own, global): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.0.lineage.is_some());
-    report.push(table(&["setting", "value", "from"], &global));
-    if !own.is_empty() {
-        report.push("\n");
-        report.push(table(&["lineage", "setting", "value", "from"], &own));
-    }
-}
-
-fn table(heads: &[&'static str], rows: &[&Row]) -> Table {
+fn table(heads: &[&'static str], settings: &[&EffectiveSetting]) -> Table {
     let mut table = Table::new(heads);
-    for (setting, error) in rows {
+    for setting in settings {
+        let error = error(setting);
         let absent = match error {
             Some(_) if setting.origin.is_none() => "missing",
             Some(_) => "invalid",
@@ -61,6 +55,11 @@ fn table(heads: &[&'static str], rows: &[&Row]) -> Table {
         }
     }
     table
+}
+
+/// Why a setting is invalid or missing.
+fn error(setting: &EffectiveSetting) -> Option<CommandError> {
+    setting.error.as_ref().map(Diagnostic::diagnose)
 }
 
 fn origin(setting: &EffectiveSetting) -> &str {

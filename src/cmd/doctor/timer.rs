@@ -7,16 +7,12 @@ use super::finding::{DoctorFinding, Subject};
 use super::host::Host;
 use crate::cli::SYNC_AGE;
 use crate::cmd::status::sync_failure;
-use crate::error::{ErrorKind, shell_word};
+use crate::error::shell_word;
 use crate::state::LastSync;
 use crate::text::{self, humanize};
 
-const UNIT_DIRECTORIES: [&str; 4] = [
-    "/etc/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-];
+/// Directories with `systemd/system`, which holds units.
+const UNIT_PARENTS: [&str; 4] = ["/etc", "/usr/local/lib", "/usr/lib", "/lib"];
 
 /// Judges the record as `status --check` does. `earliest_run` is the start of the earliest deployment, if any: after the
 /// first one, there is time to set up a timer.
@@ -26,13 +22,11 @@ pub(super) fn check(
     host: &Host<'_>,
     now: OffsetDateTime,
 ) -> DoctorFinding {
-    let [warning, critical] = SYNC_AGE;
-    let fail = |detail: String| DoctorFinding::fail(Subject::Timer, ErrorKind::Config, detail, set_up(host));
-    let warn = |detail: String| DoctorFinding::warn(Subject::Timer, detail, set_up(host));
     let again = "run `edgecert sync`, and follow its hints";
     if let Some(fault) = last.faults.first() {
-        return DoctorFinding::warn(Subject::Timer, fault.to_string(), again);
+        return Subject::Timer.warn(fault.to_string(), again);
     }
+    let [warning, critical] = SYNC_AGE;
     let Some((record, at)) = last.record.as_ref().and_then(|record| Some((record, record.unattended_at()?)))
     else {
         let reason = match last.record {
@@ -41,21 +35,23 @@ pub(super) fn check(
         };
         let detail = format!("{reason}, so no timer is known to run it");
         return match earliest_run.map(|run| now - run).filter(|age| *age > warning) {
-            Some(age) => fail(format!("{detail}, although a deployment is {} old", humanize(age))),
-            None => warn(detail),
+            Some(age) => {
+                let detail = format!("{detail}, although a deployment is {} old", humanize(age));
+                Subject::Timer.fail(detail, set_up(host))
+            }
+            None => Subject::Timer.warn(detail, set_up(host)),
         };
     };
     // The clock may have been set back since.
     let age = (now - at).max(Duration::ZERO);
-    let late = || format!("the last `edgecert sync` without a terminal ended {} ago", humanize(age));
+    let ended = format!("the last `edgecert sync` without a terminal ended {} ago", humanize(age));
     match sync_failure(record, now) {
-        _ if age > critical => fail(late()),
-        _ if age > warning => warn(late()),
-        Some(failure) => DoctorFinding::warn(Subject::Timer, failure, again),
+        _ if age > critical => Subject::Timer.fail(ended, set_up(host)),
+        _ if age > warning => Subject::Timer.warn(ended, set_up(host)),
+        Some(failure) => Subject::Timer.warn(failure, again),
         None => {
-            let detail =
-                format!("{} with exit code {}, so a timer seems to run it", late(), record.exit_code);
-            DoctorFinding::ok(Subject::Timer, detail)
+            let code = record.exit_code;
+            Subject::Timer.ok(format!("{ended} with exit code {code}, so a timer seems to run it"))
         }
     }
 }
@@ -70,8 +66,8 @@ fn set_up(host: &Host<'_>) -> String {
         );
     }
     let enable = "systemctl enable --now edgecert-sync.timer && systemctl start edgecert-sync.service";
-    let has_unit = |directory: &&str| host.at(directory).join("edgecert-sync.timer").exists();
-    if UNIT_DIRECTORIES.iter().any(has_unit) {
+    let has_unit = |parent: &&str| host.at(parent).join("systemd/system/edgecert-sync.timer").exists();
+    if UNIT_PARENTS.iter().any(has_unit) {
         return format!("run `{enable}`");
     }
     format!(
@@ -88,6 +84,7 @@ mod tests {
     use super::*;
     use crate::check::Status;
     use crate::env::Env;
+    use crate::error::ErrorKind;
     use crate::state::{SyncRecord, SyncRecordFault};
 
     const NOW: OffsetDateTime = datetime!(2026-11-22 12:00 UTC);
