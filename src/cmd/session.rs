@@ -43,6 +43,23 @@ pub(super) fn failed_or_refused(
     if is_refused(cause) { error.hint(refused_hint) } else { error }
 }
 
+/// A change of a site that was refused, or that may or may not have been made; `done` is what was asked for.
+pub(super) fn not_done(
+    cause: &RequestError,
+    id: u64,
+    site: impl Display,
+    done: &str,
+    refused_hint: &'static str,
+) -> CommandError {
+    match cause.refused_status() {
+        Some(404) => no_such_site(id),
+        _ if cause.may_be_done || cause.is_retryable() => {
+            failed(format_args!("{site} may or may not have been {done}"), cause)
+        }
+        _ => failed_or_refused(format_args!("{site} was not {done}"), cause, refused_hint),
+    }
+}
+
 /// Whether the service understood the request and refused it.
 pub(super) fn is_refused(cause: &RequestError) -> bool {
     matches!(cause.error, AttemptError::Refused { .. } | AttemptError::NotOk { .. })

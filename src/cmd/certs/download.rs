@@ -33,7 +33,10 @@ pub(super) async fn run(
         )
     })?;
     report.set("cert", &download.json);
-    let bundle = bundle(&download, args.cert_only);
+    let secret = download.key_pem.as_ref().filter(|_| !args.cert_only);
+    let files = Files { cert: "cert_pem".into(), issuers: None, key: secret.map(|_| "key_pem".into()) };
+    let key = secret.map(|secret| secret.expose().as_bytes());
+    let bundle = Bundle::from_bytes(&files, download.cert_pem.as_bytes(), None, key);
     let description = describe(&bundle, id, report);
     if args.is_to_stdout() {
         let Ok(chain) = &bundle.chain else {
@@ -52,7 +55,6 @@ pub(super) async fn run(
     let (cert, key) = (args.out.join(format!("{name}.crt")), args.out.join(format!("{name}.key")));
     let chain = public_part(&download, &bundle, report)?;
     let mut parts = vec![Part { path: cert.clone(), content: &chain, mode: 0o644 }];
-    let secret = download.key_pem.as_ref().filter(|_| !args.cert_only);
     parts.extend(secret.map(|secret| Part { path: key.clone(), content: secret.expose(), mode: 0o600 }));
     write::all(&parts, &args.out, args.force)?;
     let files = serde_json::json!({
@@ -96,13 +98,6 @@ fn public_part<'a>(
     Ok(Cow::Owned(chain.pem()))
 }
 
-fn bundle(download: &Download, cert_only: bool) -> Bundle {
-    let key = download.key_pem.as_ref().filter(|_| !cert_only);
-    let files = Files { cert: "cert_pem".into(), issuers: None, key: key.map(|_| "key_pem".into()) };
-    let key = key.map(|key| key.expose().as_bytes());
-    Bundle::from_bytes(&files, download.cert_pem.as_bytes(), None, key)
-}
-
 /// Reports names, expiry and pairing, and returns the line for them.
 fn describe(bundle: &Bundle, id: u64, report: &mut Report) -> Option<String> {
     let chain = match &bundle.chain {
@@ -120,23 +115,20 @@ fn describe(bundle: &Bundle, id: u64, report: &mut Report) -> Option<String> {
         report.warnings.push(format!("certificate {id} expired at {}", rfc3339(leaf.not_after)));
     }
     let names: Vec<String> = leaf.names().iter().map(|name| text::sanitize(name)).collect();
-    let paired = match &bundle.key {
-        None => None,
-        Some(Ok(key)) => {
-            let paired = key.pairs_with(&leaf.public_key);
-            if !paired {
-                report.warnings.push(format!("the private key of certificate {id} does not belong to it"));
-            }
-            Some(paired)
+    let paired = bundle.key.as_ref().map(|key| match key {
+        Ok(key) if key.pairs_with(&leaf.public_key) => true,
+        Ok(_) => {
+            report.warnings.push(format!("the private key of certificate {id} does not belong to it"));
+            false
         }
-        Some(Err(defect)) => {
+        Err(defect) => {
             report.warnings.push(format!(
                 "instead of the private key of certificate {id}, the service sent {}",
                 defect.found
             ));
-            Some(false)
+            false
         }
-    };
+    });
     report.set("paired", paired);
     let pairing = match paired {
         Some(true) => "; key and certificate match",

@@ -32,17 +32,6 @@ pub(super) fn safe_name(names: &[Option<&str>], id: u64) -> String {
         .unwrap_or_else(|| format!("certificate-{id}"))
 }
 
-impl Part<'_> {
-    /// Writes the file under a temporary name.
-    fn stage(&self) -> Result<StagedFile, CommandError> {
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let temporary = self.path.with_file_name(format!(".{name}.{}.new", std::process::id()));
-        let end: &[u8] = if self.content.ends_with('\n') { b"" } else { b"\n" };
-        let staged = StagedFile::write(&self.path, temporary, &[self.content.as_bytes(), end], self.mode);
-        staged.map_err(|error| failed(&self.path, &error))
-    }
-}
-
 fn failed(path: &Path, error: &io::Error) -> CommandError {
     let message = format_args!("cannot write {}: {}", text::path(path), file::reason(error));
     CommandError::new(ErrorKind::NoInput, message)
@@ -55,7 +44,8 @@ fn exists(path: &Path) -> CommandError {
         .hint("pass --force to replace it, or name another directory")
 }
 
-/// Writes all files or none: all are on disk under temporary names before the first is renamed.
+/// Writes all files or none: all are on disk under temporary names before the first is renamed, and new files are removed
+/// again if a rename fails.
 pub(super) fn all(parts: &[Part<'_>], directory: &Path, force: bool) -> Result<(), CommandError> {
     if let Some(part) = parts.iter().find(|part| !force && part.path.symlink_metadata().is_ok()) {
         return Err(exists(&part.path));
@@ -69,16 +59,17 @@ pub(super) fn all(parts: &[Part<'_>], directory: &Path, force: bool) -> Result<(
         .mode(0o700)
         .create(directory)
         .map_err(|error| failed(directory, &error))?;
-    let staged: Vec<StagedFile> = parts.iter().map(Part::stage).collect::<Result<_, _>>()?;
-    rename_all(parts, &staged, force)?;
-    file::sync_directory(directory).map_err(|error| failed(directory, &error))
-}
-
-/// Renames the files. If one rename fails, new files are removed again.
-fn rename_all(parts: &[Part<'_>], staged: &[StagedFile], force: bool) -> Result<(), CommandError> {
-    for (at, (part, staged)) in parts.iter().zip(staged).enumerate() {
-        let named = if force { staged.replace() } else { staged.create_new() };
-        if let Err(error) = named {
+    let mut staged = Vec::new();
+    for Part { path, content, mode } in parts {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let temporary = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
+        let end: &[u8] = if content.ends_with('\n') { b"" } else { b"\n" };
+        let file = StagedFile::write(path, temporary, &[content.as_bytes(), end], *mode);
+        staged.push(file.map_err(|error| failed(path, &error))?);
+    }
+    for (at, (part, file)) in parts.iter().zip(&staged).enumerate() {
+        let renamed = if force { file.replace() } else { file.create_new() };
+        if let Err(error) = renamed {
             for earlier in parts.iter().take(at).filter(|_| !force) {
                 let _ = fs::remove_file(&earlier.path);
             }
@@ -88,7 +79,7 @@ fn rename_all(parts: &[Part<'_>], staged: &[StagedFile], force: bool) -> Result<
             });
         }
     }
-    Ok(())
+    file::sync_directory(directory).map_err(|error| failed(directory, &error))
 }
 
 #[cfg(test)]

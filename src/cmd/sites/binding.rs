@@ -4,7 +4,6 @@
 use super::label;
 use crate::api::{ApiObject, Site};
 use crate::bundle::{Bundle, Files};
-use crate::cert::Certificate;
 use crate::cmd::session::{CONTRADICTION_HINT, Session};
 use crate::error::{CommandError, ErrorKind};
 use crate::names::Domain;
@@ -36,10 +35,7 @@ impl<'a> Binding<'a> {
         report: &mut Report,
     ) -> Result<(), CommandError> {
         let uncovered = match self.cert {
-            Some(cert) => self
-                .names_if_uncovered(cert, session, report)
-                .await?
-                .map(|names| format!("certificate {cert} does not cover {}, only {names}", self.label)),
+            Some(cert) => self.uncovered(cert, session, report).await?,
             None => self.is_bound.then(|| format!("{} would be left without a certificate", self.label)),
         };
         match uncovered {
@@ -73,11 +69,11 @@ impl<'a> Binding<'a> {
         Err(CommandError::new(ErrorKind::Service, message).hint(CONTRADICTION_HINT))
     }
 
-    /// Returns the names of the certificate if they are known not to cover the domain.
+    /// Says that the certificate does not cover the domain, if that is known.
     ///
     /// Only the certificate itself counts: the listing may show fewer names than the certificate has, or a name that
     /// it does not have.
-    async fn names_if_uncovered(
+    async fn uncovered(
         &self,
         cert: u64,
         session: &Session,
@@ -89,23 +85,22 @@ impl<'a> Binding<'a> {
             // The record does not exist or belongs to another account; the service refuses it (section 4.7).
             return Ok(None);
         }
-        let leaf = match session.client.download(cert).await {
-            Ok(download) => leaf(&download.cert_pem),
-            Err(_) => None,
-        };
-        let Some(leaf) = leaf else {
+        let download = session.client.download(cert).await.ok();
+        let bundle = download.map(|download| {
+            let files = Files { cert: "the record".into(), issuers: None, key: None };
+            Bundle::from_bytes(&files, download.cert_pem.as_bytes(), None, None)
+        });
+        let Some(leaf) = bundle.and_then(|bundle| bundle.chain.ok()).map(|chain| chain.leaf) else {
             if !record.is_some_and(|record| record.known.domains.contains(self.domain)) {
                 let warning = format!("cannot tell whether certificate {cert} covers {}", self.domain);
                 report.warnings.push(warning);
             }
             return Ok(None);
         };
+        if self.domain.is_covered_by_any(leaf.dns_names()) {
+            return Ok(None);
+        }
         let names: Vec<String> = leaf.dns_names().map(sanitize).collect();
-        Ok((!self.domain.is_covered_by_any(leaf.dns_names())).then(|| list(&names)))
+        Ok(Some(format!("certificate {cert} does not cover {}, only {}", self.label, list(&names))))
     }
-}
-
-fn leaf(pem: &str) -> Option<Certificate> {
-    let files = Files { cert: "the record".into(), issuers: None, key: None };
-    Bundle::from_bytes(&files, pem.as_bytes(), None, None).chain.ok().map(|chain| chain.leaf)
 }

@@ -43,7 +43,15 @@ pub(super) async fn run(
     if let Some(binding) = &binding {
         binding.check(args.fields.allow_uncovered, &session, report).await?;
     }
-    let saved = create(&args.domain, &update.fields, &session, report).await?;
+    let saved = match session.client.create_site(&update.fields).await {
+        Err(cause) if cause.is_retryable() => {
+            find_created(&args.domain, cause, &update.fields, &session, report).await?
+        }
+        result => result.map_err(|cause| {
+            let hint = "see the reason that the service gives; a site needs a package that is neither expired nor used up, and cert_id and package_id must belong to this account";
+            failed_or_refused(format_args!("{} was not created", args.domain), &cause, hint)
+        })?,
+    };
     let found = match saved.site {
         Some(site) => Some(site),
         None => session.find_listed(&args.domain).await?.0,
@@ -60,23 +68,6 @@ pub(super) async fn run(
     change::verify(&site, &update.fields, &saved.ignored_fields, binding.as_ref(), report)?;
     change::finish(args.wait, site, &session, report).await?;
     Ok(())
-}
-
-async fn create(
-    domain: &Domain,
-    fields: &Map<String, Value>,
-    session: &Session,
-    report: &mut Report,
-) -> Result<SavedSite, CommandError> {
-    match session.client.create_site(fields).await {
-        Ok(saved) => Ok(saved),
-        Err(cause) if cause.is_retryable() => find_created(domain, cause, fields, session, report).await,
-        Err(cause) => Err(failed_or_refused(
-            format_args!("{domain} was not created"),
-            &cause,
-            "see the reason that the service gives; a site needs a package that is neither expired nor used up, and cert_id and package_id must belong to this account",
-        )),
-    }
 }
 
 /// Looks for the site after a lost response. Fields that the site lacks count as ignored.

@@ -2,9 +2,7 @@
 
 use super::{Confirm, label};
 use crate::cli::{DeleteArgs, WaitArgs};
-use crate::cmd::session::{
-    CONTRADICTION_HINT, SEE_REASON_HINT, Session, failed, failed_or_refused, no_such_site,
-};
+use crate::cmd::session::{CONTRADICTION_HINT, SEE_REASON_HINT, Session, not_done};
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind};
 use crate::report::Report;
@@ -34,15 +32,8 @@ pub(super) async fn run(
         let message = format_args!("{name} was not deleted: not confirmed");
         return Err(CommandError::new(ErrorKind::Refused, message).hint("answer y to delete it"));
     }
-    if let Err(cause) = session.client.delete_site(id).await {
-        return Err(match cause.refused_status() {
-            Some(404) => no_such_site(id),
-            _ if cause.is_retryable() => {
-                failed(format_args!("{name} may or may not have been deleted"), &cause)
-            }
-            _ => failed_or_refused(format_args!("{name} was not deleted"), &cause, SEE_REASON_HINT),
-        });
-    }
+    let deleted = session.client.delete_site(id).await;
+    deleted.map_err(|cause| not_done(&cause, id, &name, "deleted", SEE_REASON_HINT))?;
     match session.client.site(id).await {
         Ok(_) => {
             let message =

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::report::{Cell, Report, Table};
 use crate::settings::Settings;
-use crate::state::{LineageState, Store};
+use crate::state::Store;
 use crate::text::count;
 
 const HEADS: [&str; 7] = ["id", "domain", "cname", "enabled", "status", "certificate", "synced"];
@@ -80,13 +80,12 @@ fn certificate(site: &Site, expiries: &HashMap<u64, OffsetDateTime>) -> Cell {
 /// Returns the expiry of each record that this host deployed, by ID. The service does not list it.
 fn expiries(settings: &Settings) -> HashMap<u64, OffsetDateTime> {
     let directory = settings.state_dir.as_deref().filter(|directory| directory.is_dir());
-    let states = directory.map(|directory| Store::at(directory).read_all().0).unwrap_or_default();
-    let mut states: Vec<LineageState> = states.into_iter().map(|(_, state)| state).collect();
+    let mut states = directory.map(|directory| Store::at(directory).read_all().0).unwrap_or_default();
     let service = settings.base_url.to_string();
-    states.retain(|state| state.service.as_ref() == Some(&service) && state.deployed().is_some());
-    states.sort_by_key(|state| state.last_success);
+    states.retain(|(_, state)| state.service.as_ref() == Some(&service) && state.pending_since.is_none());
+    states.sort_by_key(|(_, state)| state.last_success);
     let mut expiries = HashMap::new();
-    for state in states.iter().filter(|state| state.pending_since.is_none()) {
+    for (_, state) in &states {
         let Some(leaf) = state.deployed() else { continue };
         let deployed = state.sites.iter().filter(|site| site.outcome.is_deployed());
         expiries.extend(deployed.filter_map(|site| Some((site.cert_id?, leaf.not_after))));

@@ -49,24 +49,24 @@ async fn get(args: &SiteArgs, context: &Context, report: &mut Report) -> Result<
     let site = session.find(&args.site).await?;
     let site = change::finish(args.wait, site, &session, report).await?;
     let mut table = Table::new(&["field", "value"]);
-    for (name, value) in &site.json {
-        rows(name, value, &mut table);
+    for (name, value) in site.json.iter().flat_map(|(name, value)| scalars(name, value)) {
+        table.row([name.into(), plain(value).into()]);
     }
     report.push(table);
     Ok(())
 }
 
-/// Adds a row for each scalar; nested names are joined by dots.
-fn rows(name: &str, value: &Value, table: &mut Table) {
-    match value {
-        Value::Object(map) if !map.is_empty() => {
-            map.iter().for_each(|(inner, value)| rows(&format!("{name}.{inner}"), value, table));
-        }
-        Value::Array(items) if !items.is_empty() => {
-            items.iter().enumerate().for_each(|(at, value)| rows(&format!("{name}.{at}"), value, table));
-        }
-        value => table.row([name.into(), plain(value).into()]),
+/// The scalars of a field; nested names are joined by dots.
+fn scalars<'a>(name: &str, value: &'a Value) -> Vec<(String, &'a Value)> {
+    let nested: Vec<(String, &Value)> = match value {
+        Value::Object(map) => map.iter().map(|(inner, value)| (inner.clone(), value)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(at, value)| (at.to_string(), value)).collect(),
+        _ => Vec::new(),
+    };
+    if nested.is_empty() {
+        return vec![(name.to_owned(), value)];
     }
+    nested.into_iter().flat_map(|(inner, value)| scalars(&format!("{name}.{inner}"), value)).collect()
 }
 
 /// Formats a value on one line; strings without quotes.

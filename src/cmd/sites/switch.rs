@@ -3,7 +3,7 @@
 use super::{change, label};
 use crate::api::{ApiObject, RequestError, Site};
 use crate::cli::{SiteArgs, SiteName};
-use crate::cmd::session::{CONTRADICTION_HINT, SEE_REASON_HINT, Session, failed, is_refused, no_such_site};
+use crate::cmd::session::{CONTRADICTION_HINT, SEE_REASON_HINT, Session, is_refused, not_done};
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind};
 use crate::report::Report;
@@ -24,10 +24,9 @@ pub(super) async fn run(
     // A refusal is not final: the site may be in the requested state already.
     let refusal = match session.client.set_enabled(id, enabled).await {
         Ok(()) => None,
-        Err(cause) if cause.refused_status() == Some(404) => return Err(no_such_site(id)),
-        Err(cause) if is_refused(&cause) => Some(cause),
+        Err(cause) if is_refused(&cause) && cause.refused_status() != Some(404) => Some(cause),
         Err(cause) => {
-            return Err(failed(format_args!("site {id} may or may not have been {state}"), &cause));
+            return Err(not_done(&cause, id, format_args!("site {id}"), state, SEE_REASON_HINT));
         }
     };
     let site = match &refusal {

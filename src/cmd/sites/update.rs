@@ -2,14 +2,13 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
 
 use super::binding::Binding;
 use super::field_update::FieldUpdate;
-use super::{change, label, plain};
-use crate::api::{ApiObject, RequestError, Site};
-use crate::cli::{BindArgs, UpdateArgs};
-use crate::cmd::session::{SEE_REASON_HINT, Session, failed, failed_or_refused, no_such_site};
+use super::{change, label, plain, scalars};
+use crate::api::{ApiObject, Site};
+use crate::cli::{BindArgs, UpdateArgs, WaitArgs};
+use crate::cmd::session::{SEE_REASON_HINT, Session, not_done};
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind};
 use crate::fields::FIELDS;
@@ -40,18 +39,8 @@ pub(super) async fn run(
         change::finish(args.wait, before, &session, report).await?;
         return Ok(());
     }
-    let saved = save(&before, &update, args.fields.allow_uncovered, &session, report).await?;
-    let after = &saved.site;
-    report.push(format!("{}: saved", label(after)));
-    let changes = changes(&before.json, &after.json, &update.fields);
-    warn_of_unnamed(&changes, &update.fields, report);
-    if args.diff {
-        report.push(diff(&changes));
-        report.set("diff", &changes);
-    }
-    change::verify(after, &update.fields, &saved.ignored, saved.binding.as_ref(), report)?;
-    change::finish(args.wait, saved.site, &session, report).await?;
-    Ok(())
+    let change = Change { before: &before, update: &update, done: "saved".into(), shows_diff: args.diff };
+    change.save(args.fields.allow_uncovered, args.wait, &session, report).await
 }
 
 /// `edgecert sites bind`: an update of `cert_id`.
@@ -63,59 +52,74 @@ pub(super) async fn bind(
     let update = FieldUpdate::of("cert_id", args.cert);
     let session = Session::open(&args.service.layer(args.wait), context)?;
     let before = session.find(&args.site).await?;
-    let saved = save(&before, &update, args.allow_uncovered, &session, report).await?;
-    change::verify(&saved.site, &update.fields, &saved.ignored, saved.binding.as_ref(), report)?;
-    report.push(format!("{}: bound to certificate {}", label(&saved.site), args.cert));
-    change::finish(args.wait, saved.site, &session, report).await?;
-    Ok(())
+    let done = format!("bound to certificate {}", args.cert);
+    let change = Change { before: &before, update: &update, done, shows_diff: false };
+    change.save(args.allow_uncovered, args.wait, &session, report).await
 }
 
-/// A site after its fields were saved, for [`change::verify`].
-struct Saved<'a> {
-    site: ApiObject<Site>,
-    ignored: Vec<String>,
-    binding: Option<Binding<'a>>,
-}
-
-/// Saves fields of a site, after checking what the certificate covers that it is to be bound to.
-async fn save<'a>(
+/// A change to the fields of a site.
+struct Change<'a> {
     before: &'a ApiObject<Site>,
-    update: &FieldUpdate,
-    allow_uncovered: bool,
-    session: &Session,
-    report: &mut Report,
-) -> Result<Saved<'a>, CommandError> {
-    let binding = update.cert_id().map(|cert| Binding::of(before, Some(cert).filter(|id| *id != 0)));
-    if let Some(binding) = &binding {
-        binding.check(allow_uncovered, session, report).await?;
-    }
-    let id = before.known.id;
-    let saved = session.client.update_site(id, &update.fields).await;
-    let saved = saved.map_err(|cause| not_saved(&cause, before, &update.fields))?;
-    let site = match saved.site.filter(|site| site.known.id == id) {
-        Some(site) => site,
-        None => session.reread(id).await?,
-    };
-    Ok(Saved { site, ignored: saved.ignored_fields, binding })
+    update: &'a FieldUpdate,
+    /// What is reported if it succeeds.
+    done: String,
+    shows_diff: bool,
 }
 
-fn not_saved(cause: &RequestError, before: &ApiObject<Site>, fields: &Map<String, Value>) -> CommandError {
-    let has_reference = ["cert_id", "package_id"].iter().any(|name| fields.contains_key(*name));
-    let site = label(before);
-    let hint = match cause.refused_status() {
-        Some(404) => return no_such_site(before.known.id),
-        Some(403) if has_reference => "name a cert_id or package_id of this account",
-        _ if cause.is_retryable() => {
-            return failed(format_args!("{site} may or may not have been changed"), cause);
+impl Change<'_> {
+    /// Saves the fields, after checking what the certificate covers that the site is to be bound to; reports the
+    /// differences, and waits if that is wanted.
+    async fn save(
+        self,
+        allow_uncovered: bool,
+        wait: WaitArgs,
+        session: &Session,
+        report: &mut Report,
+    ) -> Result<(), CommandError> {
+        let Self { before, update, done, shows_diff } = self;
+        let (id, sent) = (before.known.id, &update.fields);
+        let binding = update.cert_id().map(|cert| Binding::of(before, Some(cert).filter(|id| *id != 0)));
+        if let Some(binding) = &binding {
+            binding.check(allow_uncovered, session, report).await?;
         }
-        _ => SEE_REASON_HINT,
-    };
-    failed_or_refused(format_args!("{site} was not changed"), cause, hint)
+        let saved = session.client.update_site(id, sent).await.map_err(|cause| {
+            let has_reference = ["cert_id", "package_id"].iter().any(|name| sent.contains_key(*name));
+            let hint = match cause.refused_status() {
+                Some(403) if has_reference => "name a cert_id or package_id of this account",
+                _ => SEE_REASON_HINT,
+            };
+            not_done(&cause, before.known.id, label(before), "changed", hint)
+        })?;
+        let after = match saved.site.filter(|site| site.known.id == id) {
+            Some(site) => site,
+            None => session.reread(id).await?,
+        };
+        let changes = changes(&before.json, &after.json, sent);
+        for change in changes.iter().filter(|change| !sent.contains_key(&change.field)) {
+            report.warnings.push(format!(
+                "{} was not part of the request but changed, from {} to {}",
+                change.field,
+                sanitize(&plain(&change.before)),
+                sanitize(&plain(&change.after))
+            ));
+        }
+        let verified = change::verify(&after, sent, &saved.ignored_fields, binding.as_ref(), report);
+        if verified.is_ok() {
+            report.push(format!("{}: {done}", label(&after)));
+        }
+        if shows_diff {
+            report.push(diff(&changes));
+            report.set("diff", &changes);
+        }
+        verified?;
+        change::finish(wait, after, session, report).await?;
+        Ok(())
+    }
 }
 
 /// A field whose value differs; `null` where the field is absent.
 #[derive(Serialize)]
-struct Change {
+struct FieldChange {
     field: String,
     before: Value,
     after: Value,
@@ -127,57 +131,34 @@ fn changes(
     before: &Map<String, Value>,
     after: &Map<String, Value>,
     named: &Map<String, Value>,
-) -> Vec<Change> {
+) -> Vec<FieldChange> {
     let known = FIELDS.iter().map(|field| field.name).chain(["cname", "domain", "enabled"]);
     let mut fields: Vec<&str> = named.keys().map(String::as_str).chain(known).collect();
     fields.sort_unstable();
     fields.dedup();
     let of = |map: &Map<String, Value>, name: &str| map.get(name).cloned().unwrap_or_default();
     let change =
-        |name: &str| Change { field: name.to_owned(), before: of(before, name), after: of(after, name) };
+        |name: &str| FieldChange { field: name.to_owned(), before: of(before, name), after: of(after, name) };
     fields.into_iter().map(change).filter(|change| change.before != change.after).collect()
 }
 
-/// Warns of fields that changed although they were not named.
-fn warn_of_unnamed(changes: &[Change], named: &Map<String, Value>, report: &mut Report) {
-    for change in changes.iter().filter(|change| !named.contains_key(&change.field)) {
-        report.warnings.push(format!(
-            "{} was not part of the request but changed, from {} to {}",
-            change.field,
-            sanitize(&plain(&change.before)),
-            sanitize(&plain(&change.after))
-        ));
-    }
-}
-
-fn diff(changes: &[Change]) -> Block {
+fn diff(changes: &[FieldChange]) -> Block {
     if changes.is_empty() {
         return "nothing changed".into();
     }
     let mut table = Table::new(&["field", "before", "after"]);
-    for change in changes {
-        differences(&change.field, &change.before, &change.after, &mut table);
+    for FieldChange { field, before, after } in changes {
+        let (before, after) = (scalars(field, before), scalars(field, after));
+        let of = |scalars: &[(String, &Value)], name: &str| {
+            plain(scalars.iter().find(|(other, _)| other == name).map_or(&Value::Null, |(_, value)| value))
+        };
+        let is_new = |(name, _): &&(String, &Value)| before.iter().all(|(other, _)| other != name);
+        for (name, _) in before.iter().chain(after.iter().filter(is_new)) {
+            let (before, after) = (of(&before, name), of(&after, name));
+            if before != after {
+                table.row([name.into(), before.into(), after.into()]);
+            }
+        }
     }
     table.into()
-}
-
-/// Adds a row for each scalar that differs; nested names are joined by dots, as in `sites get`.
-fn differences(name: &str, before: &Value, after: &Value, table: &mut Table) {
-    match (before, after) {
-        (Value::Object(old), Value::Object(new)) => {
-            let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-            for inner in names {
-                let of = |map: &Map<String, Value>| map.get(inner).cloned().unwrap_or_default();
-                differences(&format!("{name}.{inner}"), &of(old), &of(new), table);
-            }
-        }
-        (Value::Array(old), Value::Array(new)) => {
-            for at in 0..old.len().max(new.len()) {
-                let of = |items: &[Value]| items.get(at).cloned().unwrap_or_default();
-                differences(&format!("{name}.{at}"), &of(old), &of(new), table);
-            }
-        }
-        (before, after) if before == after => {}
-        (before, after) => table.row([name.into(), plain(before).into(), plain(after).into()]),
-    }
 }
