@@ -184,24 +184,13 @@ fn other_commands_send_no_heartbeat() {
 }
 
 #[test]
-fn exit_code_is_appended_to_the_path() {
+fn credentials_of_the_url_are_sent() {
     let heartbeats = Heartbeats::start();
-    let base = format!("http://127.0.0.1:{}", heartbeats.port);
-    for (url, line) in [
-        (base.clone(), "post /0"),
-        (format!("{base}/ping/{ID}/"), &*format!("post /ping/{ID}/0")),
-        (
-            format!("{base}/api/push/{ID}?status=up&msg=a%20b"),
-            &*format!("post /api/push/{ID}/0?status=up&msg=a%20b"),
-        ),
-        (format!("http://localhost:{}/{ID}", heartbeats.port), &*format!("post /{ID}/0")),
-    ] {
-        let output = sync_nothing(&url).args(["--shard", "1/2"]).succeeds();
-        assert_eq!(heartbeats.only_line(), line);
-        assert!(!output.stderr.contains("heartbeat"), "{}", output.stderr);
-    }
-    sync_nothing(&format!("http://user:pass%20word@127.0.0.1:{}/{ID}", heartbeats.port)).succeeds();
-    let headers = heartbeats.only_call().headers;
+    let url = format!("http://user:pass%20word@localhost:{}/api/push/{ID}?msg=a%20b", heartbeats.port);
+    let output = sync_nothing(&url).args(["--shard", "1/2"]).succeeds();
+    assert!(!output.stderr.contains("heartbeat"), "{}", output.stderr);
+    let Call { line, headers, .. } = heartbeats.only_call();
+    assert_eq!(line, format!("post /api/push/{ID}/0?msg=a%20b"));
     assert!(
         headers.iter().any(|header| header == "authorization: basic dxnlcjpwyxnzihdvcmq="),
         "{headers:?}"
@@ -216,14 +205,9 @@ fn unsuccessful_call_is_only_a_warning() {
     );
     let rows = [
         ("HTTP/1.1 204 No Content\r\n\r\n", None),
-        ("HTTP/1.1 202 Accepted\r\nContent-Length: 5\r\n\r\nshort", None),
         (
             "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n",
             Some("heartbeat_url responded with status 500, expected 200 to 299"),
-        ),
-        (
-            "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
-            Some("heartbeat_url responded with status 404, expected 200 to 299"),
         ),
         (redirect, Some("heartbeat_url responded with redirect 302; redirects are never followed")),
         ("nonsense\r\n\r\n", Some("cannot call heartbeat_url: ")),
@@ -355,12 +339,7 @@ fn invalid_url_is_named_by_its_line() {
             format!("\"http://hc.example/{ID}\""),
             "plain http is for loopback addresses only, because the URL is a secret",
         ),
-        (
-            format!("\"{ID}\""),
-            "expected a URL in quotes, such as \"https://HOST/ID\"; the value is a secret and not shown",
-        ),
         (format!("[\"https://{ID}\"]"), "expected a URL in quotes"),
-        (format!("\"https://hc.example/{ID}#x\""), "it has a fragment, which is never sent"),
         (format!("https://hc.example/{ID}?a=b"), "expected newline"),
         (format!("\"https://hc.example/{ID}"), "`heartbeat_url`: "),
     ];

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    DAY, EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, change, configured, deploy, edgecert, edit_state,
-    sandbox, set_back, state_files, sync, test_ca,
+    DAY, EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, change, deploy, edgecert, edit_state, sandbox,
+    set_back, state_files, sync, test_ca,
 };
 
 const SITES: [&str; 1] = ["a.example"];
@@ -221,17 +221,6 @@ fn refused_name_leaves_no_slack() {
 }
 
 #[test]
-fn expired_leaf_has_negative_slack() {
-    let host = Host::deployed();
-    let expired = test_ca().issue_between(&SITES, [-90, -3]).unwrap();
-    let (_, both) =
-        host.second_address(&EdgeAddress::serving(EdgeMode::Other, &expired.fullchain(), &expired.key));
-    host.renew();
-    host.deploy().env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]).exits_with(75);
-    assert_eq!(host.shown(), days(-4, Some(false)));
-}
-
-#[test]
 fn new_handshakes_are_not_recorded() {
     let host = Host::deployed();
     let other = test_ca().issue_between(&SITES, [-30, 5]).unwrap();
@@ -285,22 +274,6 @@ fn site_without_https_forgets_its_edge() {
     let output = host.deploy().args(["--wait", "1", "--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: synced"]);
     assert_eq!(host.shown(), days(39, None), "visitors of a site without HTTPS notice nothing");
-}
-
-#[test]
-fn superseded_site_has_no_slack() {
-    let host = Host::deployed();
-    let newer = Lineage::issued_for(&SITES);
-    deploy(&host.service, &newer, host.state.path()).succeeds();
-    host.sync().succeeds();
-    let json = configured(host.status(&["--json"]), &[&host.lineage, &newer]).succeeds().json();
-    let lineages = json["lineages"].as_array().unwrap();
-    let superseded = lineages.iter().find(|lineage| lineage["state"] == "superseded").unwrap();
-    let site = &superseded["sites"][0];
-    assert_eq!((&site["slack_seconds"], &site["serves_leaf"]), (&Value::Null, &Value::Null));
-    let other = lineages.iter().find(|lineage| lineage["state"] == "deployed").unwrap();
-    assert_eq!(other["sites"][0]["serves_leaf"], true);
-    assert!(other["sites"][0]["slack_seconds"].as_i64().unwrap() > 80 * DAY);
 }
 
 #[test]

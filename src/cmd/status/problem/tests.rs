@@ -2,10 +2,12 @@
 
 use time::Duration;
 
-use super::super::fixture::{NOW, deployed, edge, fleet, last_sync, missing, pending, renewed, until};
+use super::super::fixture::{NOW, deployed, edge, fleet, last_sync, missing, pending, renewed, seen, until};
 use super::super::plugin::CheckVerdict;
+use super::super::{metrics, table};
 use super::*;
 use crate::cli::{MonitoringArgs, SyncThreshold, Threshold};
+use crate::report::Style;
 use crate::state::{DamagedFile, LastSync};
 
 /// The exit code and the lines.
@@ -95,6 +97,50 @@ fn each_problem_has_its_level() {
     for (number, (lineage, code)) in rows.into_iter().enumerate() {
         let (found, line) = check([lineage]);
         assert_eq!(found, code, "row {number}: {line}");
+    }
+}
+
+#[test]
+fn pending_since_the_future_has_no_lag() {
+    let lineage = || pending("x", 60, -Duration::HOUR);
+    let text = "x: pending since 2026-11-21T13:00:00Z, which is in the future; check the clock of this host";
+    assert_eq!(check_text([lineage()]), (1, text.into()));
+    let fleet = fleet([lineage()]);
+    assert!(!metrics::format(&fleet, 1, NOW).contains("edgecert_deploy_lag_seconds{"));
+    let table = table::text(&fleet, false, NOW, Style::PLAIN);
+    assert!(table.contains("check the clock of this host") && !table.contains("pending 0 s"), "{table}");
+}
+
+#[test]
+fn what_the_edge_was_seen_to_serve_counts() {
+    let days = Duration::days;
+    let rows = [
+        (
+            days(30),
+            1,
+            "a.example: an edge address was last seen without this certificate; run `edgecert sync`",
+        ),
+        (
+            days(5),
+            1,
+            "certificate expires in 5 days (a.example, at 2026-11-26T12:00:00Z, as its edge was last seen)",
+        ),
+        (
+            days(2),
+            2,
+            "certificate expires in 2 days (a.example, at 2026-11-23T12:00:00Z, as its edge was last seen)",
+        ),
+        (
+            -days(1),
+            2,
+            "certificate expired 24 hours ago (a.example, at 2026-11-20T12:00:00Z, as its edge was last seen)",
+        ),
+        (Duration::ZERO, 2, "no valid certificate served (a.example, as its edge was last seen)"),
+    ];
+    for (left, code, text) in rows {
+        let mut lineage = deployed("x", 60);
+        lineage.sites[0].seen = seen("other", left);
+        assert_eq!(check_text([lineage]), (code, format!("x: {text}")));
     }
 }
 
