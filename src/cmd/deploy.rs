@@ -46,8 +46,7 @@ pub(crate) fn deploy(
     progress: &dyn Progress,
     report: &mut Report,
 ) -> Result<(), CommandError> {
-    let mut run = Run::new(args, (source, origin), progress);
-    let runtime = run.start()?;
+    let (runtime, run) = Run::start(args, (source, origin), progress)?;
     let (configuration, rest) = (context.configuration(), context.without_configuration());
     let file = configuration.as_ref().map_or(&rest, |file| *file);
     // What one deployment changes, the next one to the same account has to see.
@@ -97,14 +96,22 @@ pub(crate) fn deploy_to(
     report: &mut Report,
 ) -> Result<(), CommandError> {
     let args = DeployArgs::default();
-    let mut run = Run::new(&args, (source, Origin::Hook), progress);
-    let configuration = context.configuration();
-    let target = Target::new(&args, (source.clone(), entry), context, configuration);
-    run.start()?.block_on(run.deploy(&target, report))
+    let (runtime, run) = Run::start(&args, (source, Origin::Hook), progress)?;
+    let target = Target::new(&args, (source.clone(), entry), context, context.configuration());
+    runtime.block_on(run.deploy(&target, report))
 }
 
 impl<'a> Run<'a> {
-    fn new(args: &'a DeployArgs, (source, origin): (&Source, Origin), progress: &'a dyn Progress) -> Self {
+    /// Starts the runtime. If nothing can be sent, the deployments can still be recorded.
+    fn start(
+        args: &'a DeployArgs,
+        (source, origin): (&Source, Origin),
+        progress: &'a dyn Progress,
+    ) -> Result<(Runtime, Self), RuntimeError> {
+        let (runtime, fault) = match Runtime::new() {
+            Ok(runtime) => (runtime, None),
+            Err(fault) => (Runtime::without_network()?, Some(fault)),
+        };
         let command = match origin {
             _ if args.dry_run => Command::Plan,
             Origin::Hook => Command::Hook,
@@ -112,15 +119,7 @@ impl<'a> Run<'a> {
         };
         let has_domain_flag = !args.domains.is_empty();
         let place = Place { command, is_recorded: false, lineage: Some(source.flags()), has_domain_flag };
-        Self { args, origin, progress, start: Start::now(), place, fault: None }
-    }
-
-    /// Starts the runtime. If nothing can be sent, the deployments can still be recorded.
-    fn start(&mut self) -> Result<Runtime, RuntimeError> {
-        Runtime::new().or_else(|fault| {
-            self.fault = Some(fault);
-            Runtime::without_network()
-        })
+        Ok((runtime, Self { args, origin, progress, start: Start::now(), place, fault }))
     }
 
     /// Deploys to one account.

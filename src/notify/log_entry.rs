@@ -87,32 +87,29 @@ pub(super) fn entries(report: &Report) -> Vec<LogEntry<'_>> {
     if exit_code != 0 && (!is_deploy || logged.is_empty()) {
         let event = if is_deploy { DEPLOYMENT_FAILED } else { SYNC_FAILED };
         let message = format!("{command} failed with exit code {exit_code}{}", messages(report.errors()));
-        let exit_code = Some(exit_code);
-        entries.push(LogEntry { event, message, command, lineage: None, outcome: None, exit_code });
+        entries.push(LogEntry { event, exit_code: Some(exit_code), ..LogEntry::warning(command, message) });
     }
-    entries.extend(logged.iter().take(MAX_LINEAGES).map(|deployment| lineage_entry(command, deployment)));
+    for deployment in logged.iter().take(MAX_LINEAGES) {
+        let (lineage, exit_code) =
+            (deployment.deployed.lineage.as_deref().unwrap_or_default(), deployment.exit_code());
+        let outcome = deployment.deployed.outcome().map(ToString::to_string);
+        let (event, message) = if exit_code == 0 {
+            let outcome = outcome.as_deref().unwrap_or("deployed");
+            (DEPLOYMENT_SUCCEEDED, format!("{command}: {lineage} {outcome}"))
+        } else {
+            let outcome = outcome.as_ref().map(|outcome| format!(" ({outcome})")).unwrap_or_default();
+            let failed = format!("{command} of {lineage} failed with exit code {exit_code}{outcome}");
+            (DEPLOYMENT_FAILED, failed + &messages(deployment.errors()))
+        };
+        let (lineage, exit_code) = (Some(lineage), Some(exit_code));
+        entries.push(LogEntry { event, message, command, lineage, outcome, exit_code });
+    }
     let more = logged.len().saturating_sub(MAX_LINEAGES);
     if more > 0 {
         let message = format!("{command}: {} not logged; run `edgecert status`", count(more, "more lineage"));
         entries.push(LogEntry::warning(command, message));
     }
     entries
-}
-
-/// The entry for a lineage that failed or was deployed.
-fn lineage_entry<'a>(command: &'a str, deployment: &'a Report) -> LogEntry<'a> {
-    let (lineage, exit_code) =
-        (deployment.deployed.lineage.as_deref().unwrap_or_default(), deployment.exit_code());
-    let outcome = deployment.deployed.outcome().map(ToString::to_string);
-    let (event, message) = if exit_code == 0 {
-        let outcome = outcome.as_deref().unwrap_or("deployed");
-        (DEPLOYMENT_SUCCEEDED, format!("{command}: {lineage} {outcome}"))
-    } else {
-        let outcome = outcome.as_ref().map(|outcome| format!(" ({outcome})")).unwrap_or_default();
-        let failed = format!("{command} of {lineage} failed with exit code {exit_code}{outcome}");
-        (DEPLOYMENT_FAILED, failed + &messages(deployment.errors()))
-    };
-    LogEntry { event, message, command, lineage: Some(lineage), outcome, exit_code: Some(exit_code) }
 }
 
 /// The first messages on one line, each preceded by a semicolon; syslog may truncate longer lines.

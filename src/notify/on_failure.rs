@@ -50,18 +50,11 @@ pub(super) fn run(
         NotifyError(format!("did not run {name}, named by on_failure: {distrust}; {remedy}"))
     })?;
     let mut command = Command::new(&program.name);
-    command.args(&program.arguments).env_clear().envs(environment(report, env));
-    run_with_timeout(command, &(report.to_json() + "\n"), PROGRAM_TIMEOUT, print)
-}
-
-fn environment<'a>(report: &Report, env: &'a Env) -> Vec<(&'a OsStr, std::ffi::OsString)> {
     let inherited = INHERITED_VARIABLES.iter().filter_map(|name| Some((OsStr::new(name), env.raw(name)?)));
-    let all = inherited.chain(env.with_prefix("LC_")).map(|(name, value)| (name, value.to_owned()));
-    let own = [
-        (OsStr::new(COMMAND_VARIABLE), report.command().into()),
-        (OsStr::new("EDGECERT_EXIT_CODE"), report.exit_code().to_string().into()),
-    ];
-    all.chain(own).collect()
+    command.args(&program.arguments).env_clear().envs(inherited.chain(env.with_prefix("LC_")));
+    command.env(COMMAND_VARIABLE, report.command());
+    command.env("EDGECERT_EXIT_CODE", report.exit_code().to_string());
+    run_with_timeout(command, &(report.to_json() + "\n"), PROGRAM_TIMEOUT, print)
 }
 
 /// Runs a command, and kills it after the time limit. It leads a process group, so that its children are killed too.

@@ -38,13 +38,11 @@ pub(super) fn run(
     let name = find(wanted, &names, &members)?;
     let refused = |error: WriteError| error.diagnose().with_consequence("nothing was forgotten");
     let locked = store.lock(name, Deadline::after(LOCK_TIMEOUT));
-    let lock = match Runtime::without_network()?.block_on(locked) {
-        Ok(lock) => lock,
-        Err(LockError::Timeout(error)) => return Err(error.into()),
-        Err(LockError::Write(error)) => return Err(refused(error)),
-    };
+    let _lock = Runtime::without_network()?.block_on(locked).map_err(|error| match error {
+        LockError::Timeout(error) => error.into(),
+        LockError::Write(error) => refused(error),
+    })?;
     store.forget(name).map_err(refused)?;
-    drop(lock);
     if members.iter().any(|member| member.name == *name && member.entry.is_some()) {
         let again =
             format!("a [[lineage]] in the configuration names {name}; the next sync deploys it again");

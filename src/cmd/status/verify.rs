@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::{StreamExt as _, stream};
-use time::OffsetDateTime;
 
 use super::fleet::{DiskStatus, EdgeOutcome, EdgeStatus, LineageStatus, SiteStatus};
 use crate::clock::{self, Deadline};
@@ -51,18 +50,12 @@ pub(super) fn verify(
     Ok(())
 }
 
-async fn check(edge: Edge<'_>, leaf: &Leaf, site: &mut SiteStatus) {
-    let status = observe(&edge, leaf, site).await;
-    if status.outcome == EdgeOutcome::Served {
-        site.leaf = Some(leaf.clone());
-    }
-    site.edge = Some(status);
-}
-
-async fn observe(edge: &Edge<'_>, expected: &Leaf, site: &mut SiteStatus) -> EdgeStatus {
+/// Fills in what the addresses of a site serve.
+async fn check(edge: Edge<'_>, expected: &Leaf, site: &mut SiteStatus) {
     let Ok(domain) = site.domain.parse::<Domain>() else {
         let reason = "its domain is not a domain name".to_owned();
-        return EdgeStatus { unreachable: vec![reason], ..EdgeStatus::default() };
+        site.edge = Some(EdgeStatus { unreachable: vec![reason], ..EdgeStatus::default() });
+        return;
     };
     let (mut view, deadline) = (EdgeView::new(false), Deadline::after(SITE_TIMEOUT));
     edge.observe_with_retries(&domain, site.cname.as_deref(), &mut view, deadline).await;
@@ -73,22 +66,20 @@ async fn observe(edge: &Edge<'_>, expected: &Leaf, site: &mut SiteStatus) -> Edg
         sightings.ignore_refusals();
     }
     site.seen.see(&sightings);
-    EdgeStatus::new(&view, was_served, now)
-}
-
-impl EdgeStatus {
-    /// If the site `was_served`, a refusal of the name is as bad as another leaf.
-    fn new(view: &EdgeView, was_served: bool, now: OffsetDateTime) -> Self {
-        let ((served, addresses), mut stale) = (view.served_of(), view.stale());
-        if was_served {
-            stale.extend(view.refusals());
-        }
-        let outcome = match () {
-            () if view.is_served() => EdgeOutcome::Served,
-            () if !stale.is_empty() => EdgeOutcome::Stale,
-            () => EdgeOutcome::Unreachable,
-        };
-        let stale_leaf = view.earliest_other(now).cloned();
-        Self { outcome, served, addresses, stale, stale_leaf, unreachable: view.unverified() }
+    let mut stale = view.stale();
+    // Where it was served, a refusal is as bad as another leaf.
+    if was_served {
+        stale.extend(view.refusals());
     }
+    let outcome = match () {
+        () if view.is_served() => EdgeOutcome::Served,
+        () if !stale.is_empty() => EdgeOutcome::Stale,
+        () => EdgeOutcome::Unreachable,
+    };
+    if outcome == EdgeOutcome::Served {
+        site.leaf = Some(expected.clone());
+    }
+    let ((served, addresses), stale_leaf) = (view.served_of(), view.earliest_other(now).cloned());
+    site.edge =
+        Some(EdgeStatus { outcome, served, addresses, stale, stale_leaf, unreachable: view.unverified() });
 }
