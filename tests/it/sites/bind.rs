@@ -63,19 +63,6 @@ fn unknown_coverage_is_a_warning() {
     assert!(output.stderr.contains("warning: cannot tell whether certificate 5 covers plain.example.com"));
 }
 
-/// Section 4.7 of the API document.
-#[test]
-fn certificate_of_another_account_is_exit_69() {
-    let service = shop();
-    let output = sites(&service, &["bind", "10", "6"]).exits_with(69);
-    assert!(
-        output.stderr.contains("was not changed: the service refused the request (403)"),
-        "{}",
-        output.stderr
-    );
-    assert_eq!(site(&service, 10)["cert_id"], 5);
-}
-
 #[test]
 fn binding_without_effect_is_exit_69() {
     let service = shop();
@@ -83,7 +70,4 @@ fn binding_without_effect_is_exit_69() {
     service.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body));
     let output = sites(&service, &["bind", "11", "5", "--allow-uncovered"]).exits_with(69);
     assert!(output.stderr.contains("is bound to no certificate, although"), "{}", output.stderr);
-    let body = json!({"ok": true, "site": site(&service, 11), "ignored_fields": ["cert_id"]});
-    service.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body));
-    sites(&service, &["bind", "11", "5", "--allow-uncovered"]).exits_with(69);
 }

@@ -64,15 +64,6 @@ fn delete_asks_on_a_terminal() {
 }
 
 #[test]
-fn missing_site_is_exit_69() {
-    let service = shop();
-    for id in ["99", "20", "nobody.example"] {
-        sites(&service, &["delete", id, "--yes"]).exits_with(69);
-    }
-    assert!(!changed_anything(&service) && !site(&service, 20).is_null());
-}
-
-#[test]
 fn site_that_survives_delete_is_a_failure() {
     let service = shop();
     service.add_fault(Fault::status("DELETE /api/sites/*", 200).body("success"));

@@ -80,15 +80,27 @@ fn site_is_found_by_id_and_domain() {
     assert!(request_lines(&service).contains(&"GET /api/sites/10".to_owned()));
 }
 
-/// Section 7 of the API document.
+/// Sections 4.5 to 4.9 and 7 of the API document: 20 is of another account.
 #[test]
-fn get_of_missing_site_is_exit_69() {
+fn missing_site_is_exit_69() {
     let service = shop();
-    for name in ["99", "20", "other.example.net", "nobody.example"] {
-        let output = sites(&service, &["get", name]).exits_with(69);
-        assert!(output.stderr.contains("the account has no site"), "{name}: {}", output.stderr);
-        assert!(output.stderr.contains("hint: run `edgecert sites list`"), "{}", output.stderr);
+    let commands: [&[&str]; 6] = [
+        &["get"],
+        &["update", "--set", "remark=x"],
+        &["enable"],
+        &["disable"],
+        &["delete", "--yes"],
+        &["bind"],
+    ];
+    for command in commands {
+        for name in ["99", "20", "other.example.net", "nobody.example"] {
+            let record = if command == ["bind"] { &["5"][..] } else { &[] };
+            let output = sites(&service, command).args([name]).args(record).exits_with(69);
+            assert!(output.stderr.contains("the account has no site"), "{name}: {}", output.stderr);
+            assert!(output.stderr.contains("hint: run `edgecert sites list`"), "{}", output.stderr);
+        }
     }
+    assert!(!site(&service, 20).is_null() && site(&service, 20)["enabled"] == true);
 }
 
 /// Section 5 of the API document.
