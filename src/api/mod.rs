@@ -33,7 +33,6 @@ pub(crate) use self::gap::Gap;
 pub(crate) use self::http::{anonymous_client, failure_reason};
 pub(crate) use self::limits::MAX_CONCURRENT_REQUESTS;
 pub(crate) use self::list::List;
-pub(crate) use self::response::Download;
 pub(crate) use self::timestamp::Timestamp;
 pub(crate) use self::transport::retry_after;
 pub(crate) use self::upload_body::UploadBody;

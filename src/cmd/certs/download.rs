@@ -2,7 +2,6 @@
 //! else.
 
 use super::write::{self, Part};
-use crate::api::Download;
 use crate::bundle::{Bundle, Files};
 use crate::cli::{DownloadArgs, WaitArgs};
 use crate::clock;
@@ -53,7 +52,21 @@ pub(super) async fn run(
     }
     let name = write::safe_name(&[download.name.as_deref(), download.domain.as_deref()], id);
     let (cert, key) = (args.out.join(format!("{name}.crt")), args.out.join(format!("{name}.key")));
-    let chain = public_part(&download, &bundle, report)?;
+    // Everyone may read the file, so only the certificates are written if a private key is among them.
+    let chain = match &bundle.chain {
+        _ if !download.cert_pem.contains("PRIVATE KEY") => Cow::Borrowed(&*download.cert_pem),
+        Ok(chain) => {
+            let warning = "the service sent a private key among the certificates; it was omitted from the certificate file";
+            report.warnings.push(warning.to_owned());
+            Cow::Owned(chain.pem())
+        }
+        Err(_) => {
+            let message = "the service sent a private key among the certificates, and the chain cannot be parsed; nothing was written";
+            return Err(
+                CommandError::new(ErrorKind::Protocol, message).hint("report it to the service's support")
+            );
+        }
+    };
     let mut parts = vec![Part { path: cert.clone(), content: &chain, mode: 0o644 }];
     parts.extend(secret.map(|secret| Part { path: key.clone(), content: secret.expose(), mode: 0o600 }));
     write::all(&parts, &args.out, args.force)?;
@@ -74,28 +87,6 @@ pub(super) async fn run(
             .hint("pass --cert-only if you need only the certificate"));
     }
     Ok(())
-}
-
-/// Returns the chain as the service sent it, or only the certificates if it contains a private key: everyone may read
-/// the file.
-fn public_part<'a>(
-    download: &'a Download,
-    bundle: &Bundle,
-    report: &mut Report,
-) -> Result<Cow<'a, str>, CommandError> {
-    if !download.cert_pem.contains("PRIVATE KEY") {
-        return Ok(Cow::Borrowed(&download.cert_pem));
-    }
-    let Ok(chain) = &bundle.chain else {
-        let message = "the service sent a private key among the certificates, and the chain cannot be parsed; nothing was written";
-        return Err(
-            CommandError::new(ErrorKind::Protocol, message).hint("report it to the service's support")
-        );
-    };
-    let warning =
-        "the service sent a private key among the certificates; it was omitted from the certificate file";
-    report.warnings.push(warning.to_owned());
-    Ok(Cow::Owned(chain.pem()))
 }
 
 /// Reports names, expiry and pairing, and returns the line for them.

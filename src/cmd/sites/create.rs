@@ -29,7 +29,7 @@ pub(super) async fn run(
     }
     update.check()?;
     let session = Session::open(&args.service.layer(args.wait), context)?;
-    report.warnings.extend(update.typo_warnings());
+    report.warnings.extend(update.fields.keys().filter_map(|name| change::suggestion(name)));
     // If the list is incomplete, the service refuses a second site.
     let sites = session.sites().await?;
     if let Some(site) = sites.items.into_iter().find(|site| site.known.domain == args.domain) {

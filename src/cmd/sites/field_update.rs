@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
 
-use super::change::{contains, suggestion};
+use super::change::contains;
 use crate::cli::{FieldArgs, Origin};
 use crate::error::{CommandError, ErrorKind, read_hint};
 use crate::{fields, file, text};
@@ -17,7 +17,7 @@ use crate::{fields, file, text};
 pub(super) struct FieldUpdate {
     pub(super) fields: Map<String, Value>,
     /// Names of the fields that only the file sets.
-    from_file: BTreeSet<String>,
+    pub(super) from_file: BTreeSet<String>,
 }
 
 /// Maximum size of a file of fields.
@@ -68,22 +68,19 @@ impl FieldUpdate {
     pub(super) fn cert_id(&self) -> Option<u64> {
         self.fields.get("cert_id").map(|value| value.as_u64().unwrap_or_default())
     }
-
-    /// Returns a warning for each unknown field that resembles a known one.
-    pub(super) fn typo_warnings(&self) -> Vec<String> {
-        self.fields.keys().filter_map(|name| suggestion(name)).collect()
-    }
-
-    /// Whether a file sets fields. Those can only be checked once the site is known.
-    pub(super) fn has_file(&self) -> bool {
-        !self.from_file.is_empty()
-    }
 }
 
 /// Reads an object of fields, or the output of `sites get --json`.
 fn read_file(path: &Path) -> Result<Map<String, Value>, CommandError> {
     let text = match path.to_str() {
-        Some("-") => read_stdin()?,
+        Some("-") => {
+            let mut text = Zeroizing::new(String::new());
+            std::io::stdin().lock().take(MAX_BYTES).read_to_string(&mut text).map_err(|error| {
+                let message = format_args!("cannot read standard input: {}", file::reason(&error));
+                CommandError::new(ErrorKind::NoInput, message).hint("pipe an object of fields in JSON to it")
+            })?;
+            text
+        }
         _ => file::read_text(path, MAX_BYTES, file::default_deadline())
             .map_err(|error| CommandError::new(ErrorKind::NoInput, &error).hint(read_hint(error.kind)))?,
     };
@@ -106,15 +103,6 @@ fn read_file(path: &Path) -> Result<Map<String, Value>, CommandError> {
         }
         None => Ok(object),
     }
-}
-
-fn read_stdin() -> Result<Zeroizing<String>, CommandError> {
-    let mut text = Zeroizing::new(String::new());
-    let read = std::io::stdin().lock().take(MAX_BYTES).read_to_string(&mut text);
-    read.map(|_| text).map_err(|error| {
-        let message = format_args!("cannot read standard input: {}", file::reason(&error));
-        CommandError::new(ErrorKind::NoInput, message).hint("pipe an object of fields in JSON to it")
-    })
 }
 
 /// Adds origins in the form of section 2.3. Their common port is a field of the site.

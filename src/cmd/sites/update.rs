@@ -26,14 +26,14 @@ pub(super) async fn run(
             .hint("name one with --set, --origin or --from"));
     }
     // Those of a file can only be checked once the site is known.
-    if !update.has_file() {
+    if update.from_file.is_empty() {
         update.check()?;
     }
     let session = Session::open(&args.service.layer(args.wait), context)?;
     let before = session.find(&args.site).await?;
     update.omit_unchanged(&before.json);
     update.check()?;
-    report.warnings.extend(update.typo_warnings());
+    report.warnings.extend(update.fields.keys().filter_map(|name| change::suggestion(name)));
     if update.fields.is_empty() {
         report.push(format!("{}: already up to date", label(&before)));
         change::finish(args.wait, before, &session, report).await?;
