@@ -42,6 +42,11 @@ fn weaknesses(file: &str, leaf: &Certificate, leaf_type: &KeyType) -> Vec<Findin
         let detail = format!("{file} has an RSA key of {bits} bits; browsers require {MIN_RSA_BITS}");
         findings.push(Finding::warn(Check::Key, detail).hint("renew it with a longer key"));
     }
+    if matches!(leaf_type, KeyType::P521 | KeyType::Ed25519) {
+        let detail = format!("{file} has a key of type {leaf_type}, which not every browser accepts");
+        let hint = "renew it with a key on the curve P-256 or P-384, or with an RSA key";
+        findings.push(Finding::warn(Check::Key, detail).hint(hint));
+    }
     if leaf.has_pss_key {
         let detail =
             format!("{file} has an RSASSA-PSS key; browsers require a plain RSA key (rsaEncryption)");

@@ -9,7 +9,11 @@ fn key_must_be_that_of_the_leaf() {
     let p256 = edgecert_workload::Authority::new("Test").unwrap().issue(&["a.example".into()]).unwrap();
     let other = "x key: key.pem is not the private key of cert.pem: ";
     let rows = [
-        (&chain, key_file(LEAF), "* key: Ed25519, key and certificate match\n".to_owned()),
+        (
+            &chain,
+            key_file(LEAF),
+            "! key: cert.pem has a key of type Ed25519, which not every browser accepts".to_owned(),
+        ),
         (&chain, key_file(OTHER), format!("{other}both are Ed25519, but of different pairs\n")),
         (&chain, p256.key.clone(), format!("{other}the certificate is for Ed25519, the key is P-256\n")),
         (&p256.fullchain(), p256.key.clone(), "* key: P-256, key and certificate match\n".to_owned()),
@@ -37,6 +41,7 @@ fn weak_keys_are_never_silent() {
         |name| format!("x key: cert.pem has a public key of unsupported type {name}; supported types: RSA");
     let short = |bits| format!("! key: cert.pem has an RSA key of {bits} bits; browsers require 2048");
     let is_pss = "! key: cert.pem has an RSASSA-PSS key; browsers require a plain RSA key";
+    let refused = |name| format!("! key: cert.pem has a key of type {name}, which not every browser accepts");
     let no_key = "- key: no private key was given".to_owned();
     let rows = [
         (plain(512), unsupported("RSA-512")),
@@ -55,7 +60,10 @@ fn weak_keys_are_never_silent() {
         (ec_key(oid("1.3.36.3.3.2.8.1.1.7")), unsupported("brainpoolP256r1")),
         (ec_key(oid("1.2.3")), unsupported("EC with curve OID 1.2.3")),
         (ec_key(sequence(&[])), unsupported("EC with explicit curve parameters")),
-        (ec_key(oid("1.2.840.10045.3.1.7")), no_key),
+        (ec_key(oid("1.2.840.10045.3.1.7")), no_key.clone()),
+        (ec_key(oid("1.3.132.0.34")), no_key),
+        (ec_key(oid("1.3.132.0.35")), refused("P-521")),
+        (other("1.3.101.112"), refused("Ed25519")),
         (other("1.3.101.110"), unsupported("X25519")),
         (other("1.3.101.113"), unsupported("Ed448")),
         (other("1.2.840.10040.4.1"), unsupported("DSA")),
