@@ -146,7 +146,8 @@ impl<'a> Run<'a> {
                 is_configured: target.is_configured,
                 ..run_options(settings.as_ref().ok(), domains, given, origin)
             };
-            let mut journal = Journal::open(source, state_dir, deadline, report).await?;
+            let mut journal =
+                Journal::open(state::lineage_name(source), source, state_dir, deadline, report).await?;
             journal.set_options(options);
             journal
         };

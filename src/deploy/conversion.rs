@@ -1,7 +1,7 @@
 //! Converts between the types of a deployment and those of the state.
 
 use std::cell::LazyCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::names::Domain;
 use crate::outcome::Outcome;
@@ -34,15 +34,21 @@ pub(crate) fn recorded_sites(sites: &[SiteReport], state: &LineageState) -> Vec<
         let by_id = site.id.and_then(|id| by_id.get(&id));
         by_id.or_else(|| by_host.get(site.domain.host())).copied()
     };
+    let is_own = |site: &SiteReport| site.is_required || site.outcome.is_bound();
+    let records: HashSet<u64> =
+        sites.iter().filter(|site| is_own(site)).filter_map(|site| site.cert_id).collect();
     let recorded = sites.iter().filter_map(|site| {
         let known = known(site);
-        if site.is_required || site.outcome.is_bound() {
+        if is_own(site) {
             return Some(recorded_site(site, known.map(|known| known.edge.clone()).unwrap_or_default()));
         }
-        let is_still_bound = |known: &&SiteState| {
-            known.outcome.is_bound() && known.cert_id == site.cert_id && state.is_of_current_leaf(known)
+        let is_still_reached = |known: &&SiteState| {
+            known.outcome.is_bound()
+                && known.cert_id == site.cert_id
+                && known.cert_id.is_some_and(|id| records.contains(&id))
+                && state.is_of_current_leaf(known)
         };
-        known.filter(is_still_bound).cloned()
+        known.filter(is_still_reached).cloned()
     });
     recorded.collect()
 }

@@ -47,6 +47,8 @@ pub(crate) struct Journal {
     store: Option<Store>,
     lock: Option<Lock>,
     state: Option<LineageState>,
+    /// Whether the state directory was read and has no state of the lineage.
+    pub(crate) has_no_state: bool,
     /// The state before the intent of this run.
     before: Option<LineageState>,
     /// Whether another run began after `sync` had scanned the lineage.
@@ -62,14 +64,15 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Locks the lineage, waiting for another run until the deadline, and reads its state.
+    /// Locks the lineage with this name, waiting for another run until the deadline, and reads its state.
     pub(crate) async fn open(
+        name: String,
         source: &Source,
         directory: Option<&Path>,
         deadline: Deadline,
         report: &mut Report,
     ) -> Result<Self, CommandError> {
-        let mut journal = Self::new(source);
+        let mut journal = Self::new(name, source);
         match directory {
             _ if !source.is_on_disk() => {
                 report.warnings.push(not_recorded("it is from standard input"));
@@ -95,20 +98,22 @@ impl Journal {
     /// A journal that only reads, for a run that changes nothing.
     pub(crate) fn read_only(source: &Source, directory: Option<&Path>, report: &mut Report) -> Self {
         let store = directory.filter(|directory| directory.is_dir()).map(Store::at);
-        let mut journal = Self { store, is_read_only: true, ..Self::new(source) };
+        let mut journal =
+            Self { store, is_read_only: true, ..Self::new(state::lineage_name(source), source) };
         journal.read(report);
         journal
     }
 
-    fn new(source: &Source) -> Self {
+    fn new(name: String, source: &Source) -> Self {
         Self {
-            name: state::lineage_name(source),
+            name,
             source: source.to_absolute(),
             options: RunOptions::default(),
             leaf: None,
             store: None,
             lock: None,
             state: None,
+            has_no_state: false,
             before: None,
             has_newer_run: false,
             has_begun: false,
@@ -129,7 +134,10 @@ impl Journal {
     fn read(&mut self, report: &mut Report) {
         let Some(store) = &self.store else { return };
         match store.read(&self.name) {
-            Ok(state) => self.state = state,
+            Ok(state) => {
+                self.has_no_state = state.is_none();
+                self.state = state;
+            }
             Err(error) => {
                 report.warnings.push(error.to_string());
                 // It may be the file of a later release.
@@ -211,13 +219,12 @@ impl Journal {
     pub(super) fn set_leaf(&mut self, leaf: &Certificate) -> Result<(), CommandError> {
         let leaf = leaf.to_leaf();
         let pending = self.state.as_ref().filter(|_| self.is_retry());
-        let is_other = pending.and_then(|state| state.leaf.as_ref()).is_some_and(|known| *known != leaf);
-        self.leaf = Some(leaf);
-        if is_other {
+        if pending.and_then(|state| state.leaf.as_ref()).is_some_and(|known| *known != leaf) {
             let message = "the lineage was renewed as this run began";
             let error = CommandError::new(ErrorKind::Temporary, message);
             return Err(error.hint(Hint::RETRY).unsent("nothing was sent"));
         }
+        self.leaf = Some(leaf);
         Ok(())
     }
 
@@ -232,12 +239,12 @@ impl Journal {
         self.path_checked = self.leaf.as_ref().map(|leaf| leaf.fingerprint.clone());
     }
 
-    /// Whether another run, which this one waited for or which began after the scan, has deployed this leaf with the
-    /// same options. If so, reports its results.
+    /// Whether another run, which this one waited for, has deployed this leaf with the same options. If so, reports its
+    /// results.
     pub(crate) fn already_deployed(&self, report: &mut Report) -> bool {
         let (Some(state), Some(leaf)) = (&self.state, &self.leaf) else { return false };
         let waited = self.lock.as_ref().is_some_and(|lock| lock.has_waited);
-        let has_same_options = self.has_newer_run || waited && state.has_standing(&self.options);
+        let has_same_options = waited && state.has_standing(&self.options);
         let is_unrecorded_hook = self.options.origin == Origin::Hook && !state.has_hook_run;
         if is_unrecorded_hook || !has_same_options || !state.is_done(leaf) {
             return false;
@@ -307,8 +314,9 @@ impl Journal {
             return false;
         }
         let service = self.options.service.as_ref();
-        let is_other_service =
-            |before: &LineageState| service.is_some() && service != before.service.as_ref();
+        let is_other_service = |before: &LineageState| {
+            service.is_some() && before.service.is_some() && service != before.service.as_ref()
+        };
         report.errors().iter().all(|error| error.kind() != ErrorKind::Temporary)
             || self.state_before().is_some_and(is_other_service)
     }
@@ -417,4 +425,48 @@ fn is_pipe(path: &Path) -> bool {
 
 fn not_recorded(reason: &str) -> String {
     format!("this deployment is not recorded: {reason}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use edgecert_workload::Authority;
+    use tempfile::TempDir;
+    use time::OffsetDateTime;
+
+    use super::*;
+    use crate::runtime::Runtime;
+
+    #[test]
+    fn options_of_a_retry_are_for_its_leaf() {
+        let directory = TempDir::new().unwrap();
+        let renewed = directory.path().join("cert.pem");
+        let issued = Authority::new("Test").unwrap().issue(&["a.example".into()]).unwrap();
+        std::fs::write(&renewed, issued.fullchain()).unwrap();
+        let source = Source::of_file(renewed.to_str().unwrap());
+        let renewed = bundle::load_chain(&source.files).unwrap().chain.ok().unwrap().leaf;
+        let pending = Leaf { fingerprint: "aa".into(), ..renewed.to_leaf() };
+
+        let options = |origin| RunOptions { origin, ..RunOptions::default() };
+        let begun = OffsetDateTime::UNIX_EPOCH;
+        let by_hand = options(Origin::Hand);
+        let state = LineageState::begin(None, source.clone(), &by_hand, Some(pending.clone()), begun);
+        let store = Store::open(&directory.path().join("state")).unwrap();
+        store.write("x", &state).unwrap();
+
+        let mut report = Report::new("deploy");
+        let run = async {
+            let (state, deadline) =
+                (directory.path().join("state"), Deadline::after(Duration::from_secs(60)));
+            let opened = Journal::open("x".into(), &source, Some(&state), deadline, &mut report).await;
+            let mut journal = opened.unwrap();
+            journal.set_options(options(Origin::Retry));
+            let result = journal.set_leaf(&renewed);
+            assert!(result.is_err());
+            journal.finish(result, &mut report).await;
+        };
+        Runtime::new().unwrap().block_on(run);
+        assert_eq!(store.read("x").unwrap().unwrap().leaf, Some(pending), "still to be deployed");
+    }
 }

@@ -178,7 +178,8 @@ impl Source {
         let Files { cert, issuers, key } = &self.files;
         let (issuers, key) = (issuers.as_ref().map(absolute), key.as_ref().map(absolute));
         let directory = self.directory.as_ref().map(absolute);
-        Self { files: Files { cert: absolute(cert), issuers, key }, directory, ..self.clone() }
+        let files = Files { cert: absolute(cert), issuers, key };
+        Self { files, directory, acme_directory: None, ..self.clone() }
     }
 
     /// Whether a later run could read its files again.

@@ -95,7 +95,7 @@ impl LineageState {
             Some(pending) if pending.is_by_hand => pending.leaves_pending,
             _ => self.pending_since.is_some(),
         };
-        let has_nothing_standing = self.standing.is_none() && !was_pending;
+        let has_nothing_standing = self.standing.is_none();
         let is_elsewhere = service.is_some() && self.service.is_some() && service != self.service;
         self.service = service.or(self.service.take());
         match origin {

@@ -186,7 +186,7 @@ impl<'c, 'a> Check<'c, 'a> {
             known.edge = EdgeMemory::default();
             return;
         }
-        let is_known = |site: &Site| known.id.map_or(known.domain == site.domain, |id| site.id == id);
+        let is_known = |site: &Site| known.id.map_or_else(|| known.domain == site.domain, |id| site.id == id);
         let site = self.sites.iter().find(|site| is_known(site));
         let Some(view) = site.and_then(|site| self.views.get(&site.id)) else { return };
         if let Some(leaf) = &self.lineage.leaf {

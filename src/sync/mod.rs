@@ -294,11 +294,12 @@ impl<'a> Sync<'a> {
             match ended {
                 Ended::Deployed => summary.add(name, Some(job.reason.clone()), report),
                 Ended::FilesMissing => summary.add_missing(name, report),
-                Ended::Forgotten => {}
+                Ended::Forgotten | Ended::Deferred => {}
             }
         };
-        workers.run(independent, true, &mut on_done).await;
-        workers.run(conflicting, false, &mut on_done).await;
+        let deferred = workers.run(independent, true, &mut on_done).await;
+        accounts.iter().for_each(|account| account.clients.shared_listing().has_several.set(false));
+        workers.run(conflicting.chain(deferred), false, &mut on_done).await;
         summary
     }
 }

@@ -121,7 +121,7 @@ impl<'a> Examiner<'a> {
         let address = |entry: Option<&LineageEntry>| entry.map(ptr::from_ref);
         let mut resolved = self.resolved.borrow_mut();
         let known =
-            resolved.iter().find(|(known, other, _)| known == recorded && address(*other) == address(entry));
+            resolved.iter().find(|(known, other, _)| address(*other) == address(entry) && known == recorded);
         if let Some((.., settings)) = known {
             return Ok(Arc::clone(settings));
         }

@@ -35,6 +35,8 @@ pub(super) enum Ended {
     FilesMissing,
     /// The state of the lineage was deleted during this run.
     Forgotten,
+    /// It is for other sites than when the run began, so that other jobs may be for the same.
+    Deferred,
 }
 
 /// What all jobs share.
@@ -48,12 +50,14 @@ pub(super) struct Workers<'w, 'a> {
 impl<'a> Workers<'_, 'a> {
     /// Deploys lineages. Those that share no resource are deployed concurrently, from the listing of their account; others
     /// one by one, each with a listing of its own: one may change what the next one finds.
+    /// Returns the jobs that turned out to belong to the latter.
     pub(super) async fn run<'j>(
         &self,
         jobs: impl Iterator<Item = (&'j ListedAccount, &'j Job<'j, 'a>)>,
         are_independent: bool,
         mut on_done: impl FnMut(&Job<'_, 'a>, Ended, Report),
-    ) where
+    ) -> Vec<(&'j ListedAccount, &'j Job<'j, 'a>)>
+    where
         'a: 'j,
     {
         let max_concurrent = if are_independent { MAX_CONCURRENT } else { 1 };
@@ -64,12 +68,17 @@ impl<'a> Workers<'_, 'a> {
                 report.fail(error);
                 Ended::Deployed
             });
-            (job, ended, report)
+            ((account, job), ended, report)
         });
         let mut results = stream::iter(results).buffer_unordered(max_concurrent);
-        while let Some((job, ended, report)) = results.next().await {
-            on_done(job, ended, report);
+        let mut deferred = Vec::new();
+        while let Some((placed, ended, report)) = results.next().await {
+            match ended {
+                Ended::Deferred => deferred.push(placed),
+                ended => on_done(placed.1, ended, report),
+            }
         }
+        deferred
     }
 
     /// `use_snapshot`: plan from the listing of the account rather than from a new one.
@@ -92,6 +101,9 @@ impl<'a> Workers<'_, 'a> {
         let deadline = Deadline::after(timeout);
         let opened = scanned.open(self.examiner, self.state_dir, deadline, report).await?;
         let Some((mut journal, lineage)) = opened else { return Ok(Ended::Forgotten) };
+        if use_snapshot && !lineage.is_for_sites_of(scanned) {
+            return Ok(Ended::Deferred);
+        }
         if lineage.reason == Some(Reason::FilesMissing)
             && let Some(error) = missing_files(&lineage, deadline).await
         {
@@ -132,21 +144,22 @@ impl<'a> Candidate<'a> {
         deadline: Deadline,
         report: &mut Report,
     ) -> Result<Option<(Journal, Self)>, CommandError> {
-        let mut journal = Journal::open(&self.source, Some(state_dir), deadline, report).await?;
+        let mut journal =
+            Journal::open(self.name.clone(), &self.source, Some(state_dir), deadline, report).await?;
         // Without a record of this run the next `sync` would not finish it.
         if let Some(error) = journal.take_write_error() {
             return Err(error.into());
         }
-        let state = journal.state().cloned();
-        if state.is_none() && self.begun.is_some() && self.entry.is_none() {
+        if journal.has_no_state && self.begun.is_some() && self.entry.is_none() {
             return Ok(None);
         }
+        let state = journal.state().cloned();
         // The client may have switched the files.
         let place = (self.name.clone(), self.source.refresh(), self.entry);
         let leaf = LeafOnDisk::read(&place.1, state.as_ref());
         let now = examiner.candidate(place, leaf, state)?;
         if !now.settings.is_same_service(&self.settings) {
-            let message = "another run of edgecert began to deploy the lineage to another account";
+            let message = "the lineage is for another account than when this run began";
             return Err(CommandError::new(ErrorKind::Temporary, message).hint(Hint::RETRY));
         }
         journal.set_options(RunOptions {
@@ -156,6 +169,12 @@ impl<'a> Candidate<'a> {
         // Not `<`: the clock may have been set back in between.
         journal.has_newer_run = now.begun != self.begun;
         Ok(Some((journal, now)))
+    }
+
+    /// Whether this examination and an earlier one are for the same sites.
+    fn is_for_sites_of(&self, earlier: &Self) -> bool {
+        let names = |lineage: &Self| lineage.leaf.as_ref().map(|leaf| leaf.names.clone());
+        self.domains == earlier.domains && names(self) == names(earlier)
     }
 }
 
