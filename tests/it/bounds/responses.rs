@@ -22,16 +22,13 @@ fn array_of(element: &str) -> String {
 /// The limits are tested in `api::listing`.
 #[test]
 fn tiny_objects_stay_within_400_mb() {
-    let lineage = Lineage::issued_for(&["a.example"]);
     let service = sandbox(&["a.example"]);
-    // Both listings are read at the same time.
-    for listing in [SITES, RECORDS] {
-        let body = array_of(r#"{"id":1,"domain":"a.example"}"#);
-        service.add_fault(Fault::status(listing, 200).body(body));
-    }
-    let hook = edgecert_with_heap(MAX_HEAP).called_by_certbot(&lineage).against(&service);
-    let output = hook.args(["plan", "--timeout", "300"]).exits_with(76);
-    assert!(output.stderr.contains(" holds more than 256 MiB of values"), "{}", output.stderr);
+    let body = array_of(r#"{"id":1,"domain":"a.example"}"#);
+    service.add_fault(Fault::status(SITES, 200).body(body));
+    let hook = edgecert_with_heap(MAX_HEAP).against(&service).args(["sites", "list", "--timeout", "300"]);
+    let output = hook.exits_with(76);
+    let message = "the service's list of sites holds more than 256 MiB of values";
+    assert!(output.stderr.contains(message), "{}", output.stderr);
 }
 
 /// Nothing is downloaded again, whether by another attempt, for the other list or for another lineage.
