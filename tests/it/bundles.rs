@@ -1,12 +1,10 @@
 //! Certificate and key files that the checks judge, where only the program shows it. The checks themselves are tested in
 //! `src/check`.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
 
 use crate::harness::der::{self, ForgedCert};
-use crate::harness::{Authority, Lineage, edgecert, request_lines, sandbox, test_ca};
+use crate::harness::{Authority, Lineage, edgecert, hex, request_lines, sandbox, test_ca};
 
 /// A leaf for `a.example` that may authenticate clients only; its key is that of seed 1.
 fn client_cert() -> String {
@@ -103,11 +101,8 @@ fn certificate_and_key_share_one_file() {
     let output = hook.args(["deploy", "--json", "--cert"]).args([&file]).succeeds();
     let [record] = service.certs().try_into().unwrap();
     assert_eq!(record["cert_pem"], issued.fullchain());
-    let mut key_sha256 = "sha256:".to_owned();
-    for byte in Sha256::digest(issued.key.as_bytes()) {
-        write!(key_sha256, "{byte:02x}").unwrap();
-    }
-    assert_eq!(record["key_sha256"], key_sha256);
+    let digest = hex(&Sha256::digest(issued.key.as_bytes()));
+    assert_eq!(record["key_sha256"], format!("sha256:{digest}"));
     let cleaned = "2 certificates and a private key; cleaned: line endings";
     assert_eq!(output.json()["checks"][0]["detail"], cleaned);
 }

@@ -9,13 +9,10 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::harness::{API_KEY, Hook, Lineage, Sandbox, edgecert, sandbox, system_calls};
+use crate::harness::{API_KEY, Hook, Lineage, Sandbox, edgecert, fingerprint, sandbox, system_calls};
 
 const SITE: &str = "a.example";
 
@@ -123,7 +120,11 @@ impl Scene {
     /// Asserts that the intent is recorded.
     fn assert_intent(&self, at: &str) {
         let only_state = self.only_state().unwrap_or_else(|| panic!("{at}: the intent is lost"));
-        assert_eq!(only_state["certificate"]["fingerprint"], fingerprint(&self.lineage), "{at}");
+        assert_eq!(
+            only_state["certificate"]["fingerprint"],
+            fingerprint(&self.lineage.read("cert.pem")),
+            "{at}"
+        );
         assert_eq!(
             only_state["lineage"]["cert"],
             self.lineage.file("fullchain.pem").to_str().unwrap(),
@@ -164,15 +165,6 @@ impl Scene {
 fn files(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().map(|file| file.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
-}
-
-/// The fingerprint of the lineage's leaf, computed from its PEM.
-fn fingerprint(lineage: &Lineage) -> String {
-    let pem = lineage.read("cert.pem");
-    let body: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
-    let digest = Sha256::digest(STANDARD.decode(body).unwrap());
-    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-    digits.map(|digit| char::from_digit(digit.into(), 16).unwrap()).collect()
 }
 
 /// Kills a run at every system call, and prints how many there were.

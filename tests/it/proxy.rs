@@ -129,13 +129,9 @@ fn malformed_proxy_is_exit_78() {
     const EXPECTED: &str = "expected http://HOST:PORT or https://HOST:PORT";
     const UNSUPPORTED: &str = "this proxy scheme is not supported; use http:// or https://";
     let (service, lineage) = (tls_sandbox(), Lineage::issued_for(&["a.example"]));
-    for (value, reason) in [
-        ("http://user:secret@", EXPECTED),
-        ("http://secret:port", EXPECTED),
-        ("http://secret secret", EXPECTED),
-        ("://secret", EXPECTED),
-        ("socks5h://user:secret@127.0.0.1:1080", UNSUPPORTED),
-    ] {
+    for (value, reason) in
+        [("http://user:secret@", EXPECTED), ("socks5h://user:secret@127.0.0.1:1080", UNSUPPORTED)]
+    {
         for variable in ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
             let output = list(&service).env(variable, value).exits_with(78);
             assert_eq!(output.stderr, format!("edgecert: error: {variable}: {reason}\n"));

@@ -1,15 +1,11 @@
 //! Leaves with random names, dates and key types.
 
-use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use fastrand::Rng;
-use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::harness::{IssuedCert, generate_key, test_ca};
+use crate::harness::{IssuedCert, fingerprint, generate_key, test_ca};
 
 pub(super) const DOMAINS: [&str; 7] =
     ["a.example", "b.example", "c.example", "*.a.example", "x.a.example", "y.a.example", "d.b.example"];
@@ -85,15 +81,6 @@ pub(super) fn pick(rng: &mut Rng, least: usize, most: usize) -> Vec<&'static str
     rng.shuffle(&mut domains);
     domains.truncate(rng.usize(least..=most));
     domains
-}
-
-fn fingerprint(pem: &str) -> String {
-    let body: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
-    let mut text = String::new();
-    for byte in Sha256::digest(STANDARD.decode(body).unwrap()) {
-        write!(text, "{byte:02x}").unwrap();
-    }
-    text
 }
 
 /// One key for all RSA leaves: the test CA cannot generate any, and openssl takes long.

@@ -1,10 +1,14 @@
 //! Lineages on disk, as ACME clients keep them.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use super::{Authority, IssuedCert, openssl, sign_between};
@@ -18,6 +22,19 @@ pub(crate) struct Lineage {
 pub(crate) fn test_ca() -> &'static Authority {
     static AUTHORITY: OnceLock<Authority> = OnceLock::new();
     AUTHORITY.get_or_init(|| Authority::new("edgecert test").unwrap())
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        write!(hex, "{byte:02x}").unwrap();
+        hex
+    })
+}
+
+/// The fingerprint of the certificate in a PEM text, in the notation of reports.
+pub(crate) fn fingerprint(pem: &str) -> String {
+    let body: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
+    hex(&Sha256::digest(STANDARD.decode(body).unwrap()))
 }
 
 /// Generates `privkey.pem` with this openssl command.

@@ -1,6 +1,5 @@
 //! A service that returns the API key or the private key in another encoding, in errors and in listings.
 
-use std::fmt::Write as _;
 use std::fs;
 
 use base64::Engine as _;
@@ -13,18 +12,11 @@ use serde_json::json;
 use super::{PATHS, calls};
 use crate::harness::der;
 use crate::harness::{
-    API_KEY, Fault, Lineage, Options, Output, edgecert, openssl, record, sandbox, sandbox_with, world,
+    API_KEY, Fault, Lineage, Options, Output, edgecert, hex, openssl, record, sandbox, sandbox_with, world,
 };
 
 /// Length of the pieces that must not appear. They are longer than what is recognized, 12 bytes.
 const PIECE: usize = 16;
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        write!(hex, "{byte:02x}").unwrap();
-        hex
-    })
-}
 
 /// Ways to write a text so that its reader gets it back.
 fn escaped(text: &str) -> Vec<String> {
