@@ -84,24 +84,25 @@ const MAX_FIRST_BYTES: usize = 64 << 10;
 /// Nesting of objects around an array.
 const MAX_DEPTH: usize = 16;
 
-/// What comes next in the outline.
+/// What comes next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// A byte-order mark or the value.
     Start,
     Value,
-    /// A name, or the end of an empty object.
-    FirstName,
-    Name,
+    /// An item of an object or array: a name or an element. Or its end.
+    FirstItem,
+    /// An item that follows a comma.
+    Item,
     Colon,
-    /// A comma, or the end of the object.
-    FieldEnd,
-    /// An element, or the end of an empty array.
-    FirstElement,
-    Element,
-    /// A comma, or the end of the array.
-    ElementEnd,
+    /// A comma, or the end of the object or array.
+    ItemEnd,
     End,
+}
+
+/// Fails if a number exceeds a limit.
+fn at_most(number: usize, max: usize, limit: &'static str) -> Result<(), JsonError> {
+    if number > max { Err(JsonError::TooLarge(limit)) } else { Ok(()) }
 }
 
 /// Reads one response.
@@ -116,7 +117,9 @@ pub(super) struct Reader<T> {
     /// The objects around the position, each with the name of its current field.
     objects: Vec<(Map<String, Value>, String)>,
     arrays: Vec<Items<T>>,
-    /// The first element of the last array.
+    /// Whether the last array has not ended.
+    is_in_array: bool,
+    /// Its first element.
     first: Option<Value>,
     outline: Value,
     outline_bytes: usize,
@@ -135,6 +138,7 @@ impl<T: Element> Reader<T> {
             next: Next::Start,
             objects: Vec::new(),
             arrays: Vec::new(),
+            is_in_array: false,
             first: None,
             outline: Value::Null,
             outline_bytes: 0,
@@ -171,9 +175,7 @@ impl<T: Element> Reader<T> {
             }
             rest = self.skip_space(rest.get(length..).unwrap_or_default())?;
         }
-        if rest.len() > MAX_ELEMENT_BYTES {
-            return Err(JsonError::TooLarge("4 MiB in one element"));
-        }
+        at_most(rest.len(), MAX_ELEMENT_BYTES, "4 MiB in one element")?;
         self.wanted = (2 * rest.len()).min(MAX_ELEMENT_BYTES + 1);
         let read = text.len() - rest.len();
         self.buffer = text.into_bytes();
@@ -190,40 +192,38 @@ impl<T: Element> Reader<T> {
                 self.next = Next::Value;
                 return Ok(Some(if text.starts_with('\u{feff}') { 3 } else { 0 }));
             }
-            (Next::Value, b'{') if self.objects.len() == MAX_DEPTH => {
-                return Err(JsonError::TooLarge("16 nested objects"));
-            }
             (Next::Value, b'{') => {
+                at_most(self.objects.len() + 1, MAX_DEPTH, "16 nested objects")?;
                 self.objects.push((Map::new(), String::new()));
-                self.next = Next::FirstName;
+                self.next = Next::FirstItem;
             }
             (Next::Value, b'[') => {
                 self.arrays.push(Items::default());
-                self.next = Next::FirstElement;
+                self.is_in_array = true;
+                self.next = Next::FirstItem;
             }
             (Next::Value, _) => {
                 let Some((value, length)) = take_or_skip(text, is_last)? else { return Ok(None) };
                 self.complete(value.unwrap_or_default())?;
                 return self.count_outline(length);
             }
-            (Next::FirstName | Next::Name, b'"') => {
+            (Next::FirstItem | Next::ItemEnd, b']') if self.is_in_array => self.end_array()?,
+            (Next::FirstItem | Next::Item, _) if self.is_in_array => return self.element(text, is_last),
+            (Next::FirstItem | Next::Item, b'"') => {
                 let Some((name, length)) = take(text, is_last)? else { return Ok(None) };
                 self.objects.last_mut().ok_or(JsonError::Syntax)?.1 = name;
                 self.next = Next::Colon;
                 return self.count_outline(length);
             }
-            (Next::Colon, b':') => self.next = Next::Value,
-            (Next::FieldEnd, b',') => self.next = Next::Name,
-            (Next::FirstName | Next::FieldEnd, b'}') => {
+            (Next::FirstItem | Next::ItemEnd, b'}') if !self.is_in_array => {
                 let (object, _) = self.objects.pop().ok_or(JsonError::Syntax)?;
                 self.complete(Value::Object(object))?;
             }
-            (Next::ElementEnd, b',') => {
-                self.next = Next::Element;
-                return Ok(Some(1));
+            (Next::Colon, b':') => self.next = Next::Value,
+            (Next::ItemEnd, b',') => {
+                self.next = Next::Item;
+                return if self.is_in_array { Ok(Some(1)) } else { self.count_outline(1) };
             }
-            (Next::FirstElement | Next::ElementEnd, b']') => self.end_array()?,
-            (Next::FirstElement | Next::Element, _) => return self.element(text, is_last),
             _ => return Err(JsonError::Syntax),
         }
         self.count_outline(1)
@@ -232,7 +232,7 @@ impl<T: Element> Reader<T> {
     fn element(&mut self, text: &str, is_last: bool) -> Result<Option<usize>, JsonError> {
         let Some((fields, length)) = take_or_skip::<T::Fields>(text, is_last)? else { return Ok(None) };
         let element = text.get(..length).unwrap_or_default();
-        if self.next == Next::FirstElement {
+        if self.next == Next::FirstItem {
             let first = if length <= MAX_FIRST_BYTES { serde_json::from_str(element).ok() } else { None };
             // Whether it is an object decides which array is the list.
             let first =
@@ -251,17 +251,14 @@ impl<T: Element> Reader<T> {
             Err(unreadable) => list.unreadable.push(unreadable),
         }
         self.count += 1;
-        self.next = Next::ElementEnd;
-        if self.count > MAX_ELEMENTS {
-            return Err(JsonError::TooLarge("2,000,000 elements"));
-        }
-        if self.bytes > MAX_BYTES {
-            return Err(JsonError::TooLarge("256 MiB of values"));
-        }
+        self.next = Next::ItemEnd;
+        at_most(self.count, MAX_ELEMENTS, "2,000,000 elements")?;
+        at_most(self.bytes, MAX_BYTES, "256 MiB of values")?;
         Ok(Some(length))
     }
 
     fn end_array(&mut self) -> Result<(), JsonError> {
+        self.is_in_array = false;
         let list = self.arrays.last().ok_or(JsonError::Syntax)?;
         let length = list.items.len() + list.unreadable.len();
         let numbers = [self.arrays.len() - 1, length].map(Value::from).into_iter().filter(|_| length > 0);
@@ -279,21 +276,21 @@ impl<T: Element> Reader<T> {
             return Err(JsonError::Ambiguous(sanitize(name)));
         }
         object.insert(std::mem::take(name), value);
-        self.next = Next::FieldEnd;
+        self.next = Next::ItemEnd;
         Ok(())
     }
 
     fn skip_space<'t>(&mut self, text: &'t str) -> Result<&'t str, JsonError> {
         let rest = text.trim_start_matches([' ', '\n', '\r', '\t']);
         self.space_bytes += text.len() - rest.len();
-        let is_within = self.space_bytes <= MAX_SPACE_BYTES;
-        if is_within { Ok(rest) } else { Err(JsonError::TooLarge("64 MiB of white space")) }
+        at_most(self.space_bytes, MAX_SPACE_BYTES, "64 MiB of white space")?;
+        Ok(rest)
     }
 
     fn count_outline(&mut self, length: usize) -> Result<Option<usize>, JsonError> {
         self.outline_bytes += length;
-        let is_within = self.outline_bytes <= MAX_OUTLINE_BYTES;
-        if is_within { Ok(Some(length)) } else { Err(JsonError::TooLarge("1 MiB around its elements")) }
+        at_most(self.outline_bytes, MAX_OUTLINE_BYTES, "1 MiB around its elements")?;
+        Ok(Some(length))
     }
 }
 
