@@ -128,23 +128,21 @@ impl Certificate {
         self.usage.add(extension);
         match extension.parsed_extension() {
             ParsedExtension::SubjectAlternativeName(san) => {
-                san.general_names.iter().for_each(|name| self.add_name(name));
+                for name in &san.general_names {
+                    match name {
+                        GeneralName::DNSName(name) => self.dns_names.push((*name).to_owned()),
+                        GeneralName::IPAddress(bytes) => {
+                            self.ip_addresses.extend(<[u8; 4]>::try_from(*bytes).map(IpAddr::from));
+                            self.ip_addresses.extend(<[u8; 16]>::try_from(*bytes).map(IpAddr::from));
+                        }
+                        _ => {}
+                    }
+                }
             }
             ParsedExtension::BasicConstraints(constraints) => self.is_ca = constraints.ca,
             ParsedExtension::SubjectKeyIdentifier(id) => self.subject_key_id = Some(id.0.to_vec()),
             ParsedExtension::AuthorityKeyIdentifier(id) => {
                 self.authority_key_id = id.key_identifier.as_ref().map(|id| id.0.to_vec());
-            }
-            _ => {}
-        }
-    }
-
-    fn add_name(&mut self, name: &GeneralName<'_>) {
-        match name {
-            GeneralName::DNSName(name) => self.dns_names.push((*name).to_owned()),
-            GeneralName::IPAddress(bytes) => {
-                self.ip_addresses.extend(<[u8; 4]>::try_from(*bytes).map(IpAddr::from));
-                self.ip_addresses.extend(<[u8; 16]>::try_from(*bytes).map(IpAddr::from));
             }
             _ => {}
         }

@@ -17,7 +17,21 @@ pub(super) fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, De
         match block {
             Block::Key(format, der) if keys.iter().any(|known| known.0 == format && known.1 == der) => {}
             Block::Key(format, der) => keys.push((format, der)),
-            block => reject(block)?,
+            Block::EncryptedKey => {
+                let hint = "write it without a passphrase, for example: openssl pkey -in KEY -out NEWKEY";
+                return Err(Defect::permanent("a private key that is encrypted with a passphrase", hint));
+            }
+            Block::Broken(found) => return Err(Defect::transient(found, DAMAGED_HINT)),
+            Block::Other(label) if label == "OPENSSH PRIVATE KEY" => {
+                let hint = "convert it to PEM, for example: ssh-keygen -p -m PEM -f KEY";
+                return Err(Defect::permanent("a private key in OpenSSH's own format", hint));
+            }
+            Block::Other(label) if label.ends_with("PRIVATE KEY") => {
+                let kind = label.trim_end_matches("PRIVATE KEY").trim().to_owned();
+                return Err(unusable(&KeyError::Unsupported(kind)));
+            }
+            Block::TooMany => return Err(Defect::too_many_blocks()),
+            Block::Certificate(_) | Block::Other(_) => {}
         }
     }
     match keys.as_slice() {
@@ -27,27 +41,6 @@ pub(super) fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, De
             Err(Defect::missing("private key", &others, file, hint))
         }
         several => Err(ambiguous(several)),
-    }
-}
-
-/// Fails for a block that is a private key in a form that cannot be used.
-fn reject(block: Block) -> Result<(), Defect> {
-    match block {
-        Block::EncryptedKey => Err(Defect::permanent(
-            "a private key that is encrypted with a passphrase",
-            "write it without a passphrase, for example: openssl pkey -in KEY -out NEWKEY",
-        )),
-        Block::Broken(found) => Err(Defect::transient(found, DAMAGED_HINT)),
-        Block::Other(label) if label == "OPENSSH PRIVATE KEY" => Err(Defect::permanent(
-            "a private key in OpenSSH's own format",
-            "convert it to PEM, for example: ssh-keygen -p -m PEM -f KEY",
-        )),
-        Block::Other(label) if label.ends_with("PRIVATE KEY") => {
-            let kind = label.trim_end_matches("PRIVATE KEY").trim().to_owned();
-            Err(unusable(&KeyError::Unsupported(kind)))
-        }
-        Block::TooMany => Err(Defect::too_many_blocks()),
-        Block::Certificate(_) | Block::Key(..) | Block::Other(_) => Ok(()),
     }
 }
 
