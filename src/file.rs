@@ -59,28 +59,22 @@ pub(crate) fn default_deadline() -> Deadline {
 /// Reads a whole file of at most `max_bytes`. Pipes and other special files have a time limit: a pipe without a writer
 /// would block the run forever.
 pub(crate) fn read(path: &Path, max_bytes: u64, deadline: Deadline) -> Result<Vec<u8>, ReadError> {
-    let read = || {
+    limited(path, max_bytes, || {
         if is_in_memory(path) {
             return memory::read(path);
         }
         let file = open(path, OpenOptions::new().read(true))?;
-        let metadata = file.metadata()?;
-        if metadata.is_file() {
-            read_now(&file, max_bytes, metadata.len())
+        if file.metadata()?.is_file() {
+            read_now(&file, max_bytes)
         } else {
             read_stream(&file, max_bytes, deadline.left().min(READ_TIMEOUT))
         }
-    };
-    limited(path, max_bytes, read())
+    })
 }
 
 /// Reads a whole regular file of at most `max_bytes`.
 pub(crate) fn read_regular(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
-    let read = || {
-        let file = open_regular(path, OpenOptions::new().read(true))?;
-        read_now(&file, max_bytes, file.metadata()?.len())
-    };
-    limited(path, max_bytes, read())
+    limited(path, max_bytes, || read_now(&open_regular(path, OpenOptions::new().read(true))?, max_bytes))
 }
 
 /// Opens a regular file, and fails for any other: opening or reading a pipe would block.
@@ -101,8 +95,12 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
 }
 
-fn limited(path: &Path, max_bytes: u64, read: io::Result<Vec<u8>>) -> Result<Vec<u8>, ReadError> {
-    let bytes = read.map_err(|error| ReadError::new(path, &error))?;
+fn limited(
+    path: &Path,
+    max_bytes: u64,
+    read: impl FnOnce() -> io::Result<Vec<u8>>,
+) -> Result<Vec<u8>, ReadError> {
+    let bytes = read().map_err(|error| ReadError::new(path, &error))?;
     if bytes.len() as u64 <= max_bytes {
         return Ok(bytes);
     }
@@ -135,10 +133,10 @@ pub(crate) fn is_mounted_secret(path: &Path) -> bool {
     path.parent().is_some_and(|directory| directory.join("..data").symlink_metadata().is_ok())
 }
 
-/// Reads a file of this size, into a buffer that need not grow: that would leave a copy of a secret behind. Wiping takes
+/// Reads a file into a buffer of its size, which need not grow: that would leave a copy of a secret behind. Wiping takes
 /// five instructions per byte of the buffer, used or not.
-fn read_now(file: &File, max_bytes: u64, size: u64) -> io::Result<Vec<u8>> {
-    let capacity = size.min(max_bytes) + READ_AHEAD;
+fn read_now(file: &File, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let capacity = file.metadata()?.len().min(max_bytes) + READ_AHEAD;
     let mut bytes = Vec::with_capacity(usize::try_from(capacity).unwrap_or_default());
     file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
