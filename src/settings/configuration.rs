@@ -35,7 +35,7 @@ pub(crate) struct Configuration {
     /// URL to call after each `sync`. Like `on_failure`, it is known even if other lines of the file are invalid.
     pub(crate) heartbeat_url: Option<HeartbeatUrl>,
     /// Why the rest cannot be used, in the order of the file.
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<SettingsError>,
 }
 
 /// The settings that a source has, valid or not, by their keys.
@@ -47,15 +47,6 @@ pub(super) struct Origin {
     pub(super) place: String,
     /// Why it cannot be used.
     pub(super) error: Option<SettingsError>,
-}
-
-/// Why a part of the file cannot be used.
-pub(super) struct Fault {
-    /// Offset in the file.
-    pub(super) offset: usize,
-    pub(super) error: SettingsError,
-    /// Whether an [`Origin`] has it, too.
-    pub(super) is_of_setting: bool,
 }
 
 /// A `[[lineage]]` entry.
@@ -88,7 +79,7 @@ pub(crate) enum Location {
 impl Configuration {
     /// The file itself, or the first reason why it cannot be used.
     pub(crate) fn require_valid(&self) -> Result<&Self, SettingsError> {
-        self.faults.first().map_or(Ok(self), |fault| Err(fault.error.clone()))
+        self.faults.first().map_or(Ok(self), |fault| Err(fault.clone()))
     }
 
     /// The state directory alone, which is used even if the rest of the file is invalid: the failure has to be recorded
@@ -119,8 +110,8 @@ pub(crate) fn read(named: Option<&Path>, env: &Env) -> Configuration {
     match file::read_text(&path, MAX_BYTES, file::default_deadline()) {
         Ok(text) => parser::parse(&path, &text),
         Err(error) => {
-            let fault = Fault { offset: 0, error: error.into(), is_of_setting: false };
-            Configuration { path: Some(path), faults: vec![fault], ..Configuration::default() }
+            let faults = vec![error.into()];
+            Configuration { path: Some(path), faults, ..Configuration::default() }
         }
     }
 }

@@ -78,7 +78,7 @@ fn config_file(flag: Option<&Path>, env: &Env, file: &Configuration) -> Effectiv
         (None, None) => None,
     };
     // The faults of settings are shown with these.
-    let error = file.faults.iter().find(|fault| !fault.is_of_setting).map(|fault| fault.error.clone());
+    let error = file.faults.iter().find(|fault| !fault.is_of_setting).cloned();
     let value = file.path.as_deref().map(path);
     EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("config") }
 }

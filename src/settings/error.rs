@@ -10,15 +10,17 @@ use crate::hint::{Hint, read_hint};
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct SettingsError {
-    message: String,
+    pub(super) message: String,
     pub(crate) hint: Option<Hint>,
     /// Whether nothing sets a required setting.
     pub(crate) is_missing: bool,
+    /// Whether an [`Origin`](super::configuration::Origin) has it, too.
+    pub(super) is_of_setting: bool,
 }
 
 impl SettingsError {
     pub(super) fn new(message: impl Display) -> Self {
-        Self { message: message.to_string(), hint: None, is_missing: false }
+        Self { message: message.to_string(), hint: None, is_missing: false, is_of_setting: false }
     }
 
     /// A variable, a setting or a file that holds no valid value.

@@ -135,10 +135,7 @@ impl Layer {
 
     /// The settings that are set, as state files have them.
     pub(super) fn values(&self) -> Map<String, Value> {
-        match serde_json::to_value(self) {
-            Ok(Value::Object(values)) => values,
-            _ => Map::new(),
-        }
+        serde_json::to_value(self).ok().and_then(|values| values.as_object().cloned()).unwrap_or_default()
     }
 
     /// Resolves the paths against a directory.
@@ -279,6 +276,7 @@ mod tests {
     ];
 
     const SECONDS: [&str; 5] = ["abc", "-1", "1.5", "99999999999999999999", "30 s"];
+    const POSITIVE: [&str; 6] = ["0", "abc", "-1", "1.5", "99999999999999999999", "30 s"];
     const URLS: [&str; 7] = [
         "api.example.net",
         "ftp://api.example.net",
@@ -304,7 +302,7 @@ mod tests {
         ("api_key_file", &[]),
         ("ca_file", &[]),
         ("proxy", &["socks5://proxy.example", "http://proxy.example:0"]),
-        ("timeout", &SECONDS),
+        ("timeout", &POSITIVE),
         ("state_dir", &[]),
         ("edge_address", &ADDRESSES),
         ("wait", &SECONDS),
@@ -354,6 +352,10 @@ mod tests {
             let json = serde_json::to_value(&expected).unwrap();
             assert_eq!(json, json!({key: recorded}));
             assert_eq!(serde_json::from_value::<Layer>(json).unwrap(), expected, "{key}");
+        }
+        for (word, expected) in [("TRUE", true), ("1", true), ("No", false), ("off", false), ("false", false)]
+        {
+            assert_eq!(from_variable("rebind", word).rebind, Some(expected), "{word}");
         }
         let bare = from_file("timeout = 0x3C\nrebind = 1\nskip_unmatched = true\n").layer;
         let (timeout, yes) = ("60".parse().ok(), Some(true));

@@ -5,7 +5,6 @@
 mod address;
 mod api_key;
 mod configuration;
-mod damaged;
 mod effective;
 mod error;
 mod guards;

@@ -2,6 +2,7 @@
 //!
 //! An error names file, line and key and never repeats the line: a secret may be in it by mistake.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::Range;
@@ -14,11 +15,11 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use super::configuration::{Fault, Origin, Origins};
+use super::configuration::{Origin, Origins};
 use super::layer::{self, Layer};
 use super::{
-    Configuration, Connection, HeartbeatUrl, LineageEntry, Location, Program, SettingsError, damaged,
-    heartbeat_url, on_failure,
+    Configuration, Connection, HeartbeatUrl, LineageEntry, Location, Program, SettingsError, heartbeat_url,
+    on_failure,
 };
 use crate::names::{Domain, NotADomain};
 use crate::text::{self, sanitize};
@@ -70,7 +71,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Configuration {
     let table = DeTable::parse(text).map_or_else(
         |error| {
             parser.faults.push(parser.syntax_fault(text, &error));
-            damaged::read(text, &[on_failure::KEY, heartbeat_url::KEY, STATE_DIR])
+            read_damaged(text, &[on_failure::KEY, heartbeat_url::KEY, STATE_DIR])
         },
         Spanned::into_inner,
     );
@@ -80,7 +81,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Configuration {
     let mut lineages = parser.lineages(&table);
     tell_apart(&mut lineages, &layer.connection);
     let mut faults = parser.faults;
-    faults.sort_by_key(|fault| fault.offset);
+    faults.sort_by_key(|(offset, _)| *offset);
     Configuration {
         path: Some(path.to_owned()),
         layer,
@@ -88,7 +89,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Configuration {
         lineages,
         on_failure: on_failure.map(|program| program.named_in(path)),
         heartbeat_url,
-        faults,
+        faults: faults.into_iter().map(|(_, fault)| fault).collect(),
     }
 }
 
@@ -105,7 +106,8 @@ struct Parser<'a> {
     starts_of_lines: Vec<usize>,
     /// The keys of all settings.
     settings: &'a [String],
-    faults: Vec<Fault>,
+    /// With their offsets.
+    faults: Vec<(usize, SettingsError)>,
 }
 
 impl Parser<'_> {
@@ -119,16 +121,17 @@ impl Parser<'_> {
                     "api_key" => "write the key to a file of its own and set `api_key_file`".to_owned(),
                     _ => format!("known keys: {}", known.join(", ")),
                 };
-                let fault = self.fault(name.span(), format_args!("unknown key `{}`", sanitize(key)));
-                self.faults.push(Fault { error: fault.error.hint(hint), ..fault });
+                let (offset, error) =
+                    self.fault(name.span(), format_args!("unknown key `{}`", sanitize(key)));
+                self.faults.push((offset, error.hint(hint)));
                 continue;
             }
             let entry = Map::from_iter([(key.to_owned(), recorded(value.get_ref()))]);
             let place = format!("{} line {}", text::path(self.path), self.line(span.start));
             let error = Keys::deserialize(Value::Object(entry.clone())).err().map(|reason| {
-                let fault = self.invalid(span, key, reason);
-                let error = fault.error.clone();
-                self.faults.push(Fault { is_of_setting: !LINEAGE_KEYS.contains(&key), ..fault });
+                let (offset, error) = self.invalid(span, key, reason);
+                let error = SettingsError { is_of_setting: !LINEAGE_KEYS.contains(&key), ..error };
+                self.faults.push((offset, error.clone()));
                 error
             });
             if error.is_none() {
@@ -184,22 +187,22 @@ impl Parser<'_> {
         Some(LineageEntry { location, account: None, target: None, domains, layer, origins })
     }
 
-    fn invalid(&self, span: Range<usize>, key: &str, reason: impl Display) -> Fault {
+    fn invalid(&self, span: Range<usize>, key: &str, reason: impl Display) -> (usize, SettingsError) {
         self.fault(span, format_args!("`{key}`: {reason}"))
     }
 
     /// A TOML syntax error, with the key of the line if it has one.
-    fn syntax_fault(&self, text: &str, error: &toml::de::Error) -> Fault {
+    fn syntax_fault(&self, text: &str, error: &toml::de::Error) -> (usize, SettingsError) {
         let span = error.span().unwrap_or_default();
         let line = text.lines().nth(self.line(span.start) - 1).unwrap_or_default();
         let key = line.split_once('=').map(|(key, _)| format!("`{}`: ", sanitize(key))).unwrap_or_default();
         self.fault(span, format_args!("{key}{}", error.message().lines().next().unwrap_or_default()))
     }
 
-    fn fault(&self, span: Range<usize>, message: impl Display) -> Fault {
+    fn fault(&self, span: Range<usize>, message: impl Display) -> (usize, SettingsError) {
         let (file, line) = (text::path(self.path), self.line(span.start));
         let error = SettingsError::new(format_args!("{file}:{line}: {message}"));
-        Fault { offset: span.start, error, is_of_setting: false }
+        (span.start, error)
     }
 
     fn line(&self, offset: usize) -> usize {
@@ -256,6 +259,30 @@ fn recorded(value: &DeValue<'_>) -> Value {
     Value::deserialize(value).unwrap_or_default()
 }
 
+/// Reads single keys of a file that is not valid TOML, for what a run needs even then: whom to notify of the failure, and
+/// where to record it.
+fn read_damaged<'t>(text: &'t str, keys: &[&'static str]) -> DeTable<'t> {
+    let found =
+        keys.iter().filter_map(|key| Some((Spanned::new(0..0, Cow::Borrowed(*key)), find(text, key)?)));
+    found.collect()
+}
+
+/// Finds a key in the first line that begins with it, if that line, or the lines that its value takes, can be parsed by
+/// themselves.
+fn find<'t>(text: &'t str, key: &str) -> Option<Spanned<DeValue<'t>>> {
+    let is_key = |line: &&str| {
+        line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
+    };
+    let before: usize = text.split_inclusive('\n').take_while(|line| !is_key(line)).map(str::len).sum();
+    let rest = text.get(before..)?;
+    let (document, errors) = DeTable::parse_recoverable(rest);
+    let value = document.into_inner().remove(key)?;
+    let (start, end) = (before + value.span().start, value.span().end);
+    let end_of_line = rest.get(end..)?.find('\n').map_or(rest.len(), |at| end + at);
+    let is_damaged = errors.iter().any(|error| error.span().is_none_or(|span| span.start <= end_of_line));
+    (!is_damaged).then(|| Spanned::new(start..before + end, value.into_inner()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,7 +295,7 @@ mod tests {
         let text = "name = \"\u{fc}\"\n[[lineage]]\n\na = 1\nb = 2\n[[lineage]]\nc = 3\n";
         let faults = parse(Path::new(FILE), text).faults;
         let lines: Vec<String> =
-            faults.iter().map(|fault| fault.error.to_string()[FILE.len()..].to_owned()).collect();
+            faults.iter().map(|fault| fault.to_string()[FILE.len()..].to_owned()).collect();
         let starts: Vec<&str> = lines.iter().map(|line| &line[..3]).collect();
         assert_eq!(starts, [":4:", ":5:", ":7:"], "{lines:?}");
     }
