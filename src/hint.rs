@@ -17,6 +17,8 @@ pub enum Hint {
         /// What to do if it fails again; may be empty.
         lasting: &'static str,
     },
+    /// Another run holds the lineage.
+    Wait,
     /// Deploy with one of these flags.
     Override {
         /// What to do in place of that; may be empty.
@@ -110,6 +112,13 @@ impl Hint {
         match self {
             Self::Text(text) => text.clone().into_owned(),
             Self::Retry { first, lasting } => join(&[first, retry(place), lasting], "; "),
+            Self::Wait if place.command == Command::Sync => {
+                "wait for that run to finish, then run `edgecert sync` again".to_owned()
+            }
+            Self::Wait => {
+                "wait for that run to finish, then run this command again; its options were not recorded"
+                    .to_owned()
+            }
             Self::Override { instead, flags } => join(&[instead, &override_with(flags, place)], ", or "),
             Self::OmitDomain { instead, domain } => join(&[instead, &omit_domain(domain, place)], ", or "),
             Self::NoSite => no_site(place).to_owned(),

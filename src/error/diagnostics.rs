@@ -194,8 +194,7 @@ impl Diagnostic for RuntimeError {
 
 impl Diagnostic for LockTimeout {
     fn diagnose(&self) -> CommandError {
-        let hint = Hint::Retry { first: "wait for that run to finish", lasting: "" };
-        CommandError::new(K::Temporary, self).class("locked").hint(hint)
+        CommandError::new(K::Temporary, self).class("locked").hint(Hint::Wait)
     }
 }
 

@@ -20,8 +20,6 @@ use crate::text::{count, list, people, sanitize};
 const MAX_LISTED: usize = 8;
 /// Maximum number of a record's sites that are listed; more are counted.
 const MAX_BOUND: usize = 3;
-/// Maximum number of the certificate's names that are listed.
-const MAX_NAMES: usize = 5;
 /// Domains are aligned up to this width.
 const MAX_DOMAIN_WIDTH: usize = 40;
 const GAP: &str = "  ";
@@ -55,11 +53,7 @@ pub(super) fn blocks(report: &Report) -> Vec<Block> {
 
 /// Names, key type and expiry of the certificate.
 fn header(certificate: &CertificateReport) -> String {
-    let (names, more) = certificate.names.split_at(certificate.names.len().min(MAX_NAMES));
-    let mut names = names.join(", ");
-    if !more.is_empty() {
-        names = format!("{names} and {} more", more.len());
-    }
+    let names = first_names(&certificate.names.iter().map(String::as_str).collect::<Vec<_>>());
     let expiry = people::expiry(certificate.not_after, clock::now());
     format!("{names}   {}, {expiry}", certificate.key_type)
 }

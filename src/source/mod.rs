@@ -3,7 +3,6 @@
 //! Each client's contract is a function of its variables or arguments. Nothing here selects sites: the leaf's names do.
 
 mod acme_directory;
-mod client_layout;
 pub(crate) mod dehydrated;
 mod hook;
 mod layout;

@@ -59,22 +59,24 @@ impl FromStr for Origin {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected ADDR or ADDR:PORT, optionally followed by ,weight=N";
+        Self::parse(text).ok_or("expected ADDR or ADDR:PORT, optionally followed by ,weight=N")
+    }
+}
+
+impl Origin {
+    fn parse(text: &str) -> Option<Self> {
         let (place, weight) = match text.split_once(',') {
-            Some((place, option)) => {
-                let weight = option.strip_prefix("weight=").and_then(|number| number.parse().ok());
-                (place, Some(weight.ok_or(EXPECTED)?))
-            }
+            Some((place, option)) => (place, Some(option.strip_prefix("weight=")?.parse().ok()?)),
             None => (text, None),
         };
-        let (addr, port) = split_port(place).ok_or(EXPECTED)?;
-        let port =
-            port.map(|port| port.parse().ok().filter(|port| *port != 0)).map(|port| port.ok_or(EXPECTED));
-        if addr.is_empty() || addr.contains(|c: char| c.is_whitespace() || c.is_control() || "/@".contains(c))
-        {
-            return Err(EXPECTED);
-        }
-        Ok(Self { addr: addr.to_owned(), port: port.transpose()?, weight })
+        let (addr, port) = split_port(place)?;
+        let port = match port {
+            Some(port) => Some(port.parse().ok().filter(|port| *port != 0)?),
+            None => None,
+        };
+        let is_other = |c: char| c.is_whitespace() || c.is_control() || "/@".contains(c);
+        let is_valid = !addr.is_empty() && !addr.contains(is_other);
+        is_valid.then(|| Self { addr: addr.to_owned(), port, weight })
     }
 }
 
