@@ -130,7 +130,6 @@ const GLOBAL_FLAGS: usize = 500;
 /// Both are the same text.
 #[derive(Subcommand, Debug)]
 #[command(defer = true)]
-#[expect(clippy::large_enum_variant, reason = "there is one per process")]
 pub(crate) enum Command {
     /// Deploy a renewed certificate (the default in an ACME client's hook)
     Deploy(DeployArgs),

@@ -93,14 +93,15 @@ pub(crate) fn finding_line(
 }
 
 /// Counts findings: `1 failed, 1 warning, 5 passed`.
-pub(crate) fn finding_counts(statuses: impl Iterator<Item = Status> + Clone) -> String {
+pub(crate) fn finding_counts(statuses: impl Iterator<Item = Status>) -> String {
+    let statuses: Vec<Status> = statuses.collect();
     let words = [
         (Status::Fail, "failed", "failed"),
         (Status::Warn, "warning", "warnings"),
         (Status::Ok, "passed", "passed"),
         (Status::Skipped, "skipped", "skipped"),
     ];
-    let part = |(wanted, one, many)| match statuses.clone().filter(|status| *status == wanted).count() {
+    let part = |(wanted, one, many)| match statuses.iter().filter(|status| **status == wanted).count() {
         0 => None,
         1 => Some(format!("1 {one}")),
         number => Some(format!("{number} {many}")),
