@@ -61,7 +61,7 @@ pub(super) async fn bind(
 struct Change<'a> {
     before: &'a ApiObject<Site>,
     update: &'a FieldUpdate,
-    /// What is reported if it succeeds.
+    /// The report of success, after the name of the site.
     done: String,
     shows_diff: bool,
 }
