@@ -298,7 +298,9 @@ impl<'a> Sync<'a> {
             }
         };
         let deferred = workers.run(independent, true, &mut on_done).await;
-        accounts.iter().for_each(|account| account.clients.shared_listing().has_several.set(false));
+        for account in &accounts {
+            account.clients.shared_listing().has_several.set(false);
+        }
         workers.run(conflicting.chain(deferred), false, &mut on_done).await;
         summary
     }

@@ -74,9 +74,11 @@ pub(super) enum Examined<'a> {
 /// Examines lineages one by one.
 pub(super) struct Examiner<'a> {
     layers: &'a Layers<'a>,
-    /// Cache of resolved settings, keyed by their inputs, which are the same for most lineages.
-    resolved: RefCell<Vec<(Layer, Option<&'a LineageEntry>, Arc<Settings>)>>,
+    resolved: RefCell<Vec<Resolved<'a>>>,
 }
+
+/// Settings with their inputs, which are the same for most lineages.
+type Resolved<'a> = (Layer, Option<&'a LineageEntry>, Arc<Settings>);
 
 impl<'a> Examiner<'a> {
     pub(super) fn new(layers: &'a Layers<'a>) -> Self {

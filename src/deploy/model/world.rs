@@ -38,6 +38,7 @@ pub(crate) struct World {
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about one site")]
 pub(crate) struct ModelSite {
     pub(crate) domain: usize,
     pub(crate) cert_id: Option<u64>,
