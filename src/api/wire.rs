@@ -141,6 +141,9 @@ impl Fields {
     }
 }
 
+/// The memory that a domain takes at most, also while their list grows, besides its text.
+const DOMAIN_BYTES: usize = 2 * size_of::<Domain>() + 64;
+
 impl<T: Listed> Element for T {
     type Fields = Fields;
 
@@ -156,6 +159,8 @@ impl<T: Listed> Element for T {
         }
         let mut bytes = memory(&json);
         let Fields { id, domain, domains, name, kind, cert_id, cname, disabled_reason, .. } = &mut fields;
+        bytes +=
+            DOMAIN_BYTES * [&domain, &domains].iter().flat_map(|texts| domain_texts(texts.as_ref())).count();
         let texts = [id, domain, domains, name, kind, cert_id, cname, disabled_reason];
         for value in texts.into_iter().flatten() {
             redactor.clean_json(value);

@@ -51,13 +51,12 @@ pub(super) fn not_done(
     done: &str,
     refused_hint: &'static str,
 ) -> CommandError {
-    match cause.refused_status() {
-        Some(404) => no_such_site(id),
-        _ if cause.may_be_done || cause.is_retryable() => {
-            failed(format_args!("{site} may or may not have been {done}"), cause)
-        }
-        _ => failed_or_refused(format_args!("{site} was not {done}"), cause, refused_hint),
+    if cause.refused_status() == Some(404) {
+        return no_such_site(id);
     }
+    let is_uncertain = cause.may_be_done || cause.is_retryable();
+    let fate = if is_uncertain { "may or may not have been" } else { "was not" };
+    failed_or_refused(format_args!("{site} {fate} {done}"), cause, refused_hint)
 }
 
 /// Whether the service understood the request and refused it.

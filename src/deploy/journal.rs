@@ -51,8 +51,10 @@ pub(crate) struct Journal {
     pub(crate) has_no_state: bool,
     /// The state before the intent of this run.
     before: Option<LineageState>,
-    /// Whether another run began after `sync` had scanned the lineage.
-    pub(crate) has_newer_run: bool,
+    /// The names that the leaf must have for this run; `None`: any.
+    expected_names: Option<Vec<String>>,
+    /// Whether it has others, so that nothing was done.
+    pub(crate) has_other_names: bool,
     has_begun: bool,
     /// Whether the state is that from before this run.
     is_withdrawn: bool,
@@ -115,7 +117,8 @@ impl Journal {
             state: None,
             has_no_state: false,
             before: None,
-            has_newer_run: false,
+            expected_names: None,
+            has_other_names: false,
             has_begun: false,
             is_withdrawn: false,
             is_read_only: false,
@@ -152,6 +155,11 @@ impl Journal {
     /// Sets the options of the run.
     pub(crate) fn set_options(&mut self, options: RunOptions) {
         self.options = options;
+    }
+
+    /// Lets the run fail if the leaf has other names than these.
+    pub(crate) fn expect_names(&mut self, names: Vec<String>) {
+        self.expected_names = Some(names);
     }
 
     /// Whether `sync` repeats a pending run.
@@ -214,12 +222,14 @@ impl Journal {
         }
     }
 
-    /// Sets the leaf that is to be deployed. Fails if the options are for the retry of another one: the client has renewed
-    /// the lineage since they were chosen.
+    /// Sets the leaf that is to be deployed. Fails if the options are for the retry of another one, or if it must have
+    /// other names: the client has renewed the lineage since the run began.
     pub(super) fn set_leaf(&mut self, leaf: &Certificate) -> Result<(), CommandError> {
         let leaf = leaf.to_leaf();
         let pending = self.state.as_ref().filter(|_| self.is_retry());
-        if pending.and_then(|state| state.leaf.as_ref()).is_some_and(|known| *known != leaf) {
+        let is_other = pending.and_then(|state| state.leaf.as_ref()).is_some_and(|known| *known != leaf);
+        self.has_other_names = self.expected_names.as_ref().is_some_and(|names| *names != leaf.names);
+        if is_other || self.has_other_names {
             let message = "the lineage was renewed as this run began";
             let error = CommandError::new(ErrorKind::Temporary, message);
             return Err(error.hint(Hint::RETRY).unsent("nothing was sent"));

@@ -93,16 +93,17 @@ impl Polling<'_> {
 
     /// Reads the sites with one listing, or one by one if they are a small part of a large account.
     async fn read(&self, sites: &mut [PendingSite<'_>], limit: Duration) {
-        if timeout(limit, self.read_now(sites)).await.is_err() {
+        if timeout(limit, self.read_now(sites, limit / 4)).await.is_err() {
             log::warn!("cannot read the sites after the upload: no response in time");
         }
     }
 
-    async fn read_now(&self, sites: &mut [PendingSite<'_>]) {
+    /// `pause`: how long to wait for other deployments at most.
+    async fn read_now(&self, sites: &mut [PendingSite<'_>], pause: Duration) {
         let RolloutRequest { clients, client, .. } = self.request;
         let size = (sites.len(), self.account_sites);
         let take = |listed: &ListedSites| self.take_listed(listed, sites);
-        if !clients.shared_listing().read(client, size, take).await {
+        if !clients.shared_listing().read(client, size, pause, take).await {
             self.read_each(sites).await;
         }
     }

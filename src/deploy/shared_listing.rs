@@ -53,6 +53,7 @@ impl SharedListing {
         &self,
         client: &Client,
         (sites, account_sites): (usize, usize),
+        max_pause: Duration,
         take: impl FnOnce(&ListedSites) -> T,
     ) -> T {
         let reading = Rc::clone(self.next.borrow_mut().get_or_insert_default());
@@ -60,7 +61,7 @@ impl SharedListing {
         // If the deployment that lists runs out of time, another one takes over.
         let listed = reading.listed.get_or_init(|| async {
             if self.has_several.get() {
-                sleep(JOIN_PAUSE).await;
+                sleep(JOIN_PAUSE.min(max_pause)).await;
             }
             self.next.borrow_mut().take_if(|next| Rc::ptr_eq(next, &reading));
             if reading.sites.get() * LISTING_FACTOR < account_sites {

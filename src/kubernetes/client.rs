@@ -155,8 +155,7 @@ impl Cluster {
         let message = serde_json::from_slice(&body)
             .map_or_else(|_| "no reason given".into(), |status: Status| sanitize(&status.message));
         Err(match status.as_u16() {
-            // The token may just have been replaced: the kubelet does so before it expires.
-            401 => PageError { max_retries: 1, ..unauthorized().into() },
+            401 => unauthorized(),
             403 => {
                 let message = format_args!(
                     "the service account may not list the secrets in {namespace} (403): {message}"
@@ -183,8 +182,10 @@ impl Cluster {
     }
 }
 
-fn unauthorized() -> CommandError {
-    CommandError::new(K::Config, "the API server rejected the token of the service account (401)")
+/// The token may just have been replaced: the kubelet does so before it expires.
+fn unauthorized() -> PageError {
+    let message = "the API server rejected the token of the service account (401)";
+    PageError { max_retries: 1, ..CommandError::new(K::Config, message).into() }
 }
 
 /// A failure for now: 429, 5xx, or no response.
@@ -214,7 +215,7 @@ async fn receive(mut response: Response) -> Result<Zeroizing<Vec<u8>>, PageError
 }
 
 /// The header with the token that is mounted now.
-fn bearer() -> Result<HeaderValue, CommandError> {
+fn bearer() -> Result<HeaderValue, PageError> {
     let token = mounted("token")?;
     let header = Zeroizing::new(format!("Bearer {}", token.trim()));
     let mut header = HeaderValue::try_from(header.as_str()).map_err(|_| unauthorized())?;

@@ -98,6 +98,9 @@ impl Found {
         secret: Secret,
         is_wanted: &impl Fn(&Source) -> bool,
     ) -> Result<(), CommandError> {
+        if secret.metadata.name.is_empty() {
+            return Err(invalid_response("a secret has no name"));
+        }
         let Some(directory) = directory(namespace, &secret.metadata.name) else { return Ok(()) };
         let source = Source::of_secret(&directory);
         if !secret.is_tls() || !is_wanted(&source) {

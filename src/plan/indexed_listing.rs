@@ -41,16 +41,13 @@ impl IndexedListing {
         let unreadable = sites().filter(|(_, site)| site.unreadable_cert_id.is_some());
         let stored =
             records().flat_map(|(at, record)| (0..).zip(domains_of(record)).map(move |(of, _)| (at, of)));
-        let host = |at| stored_host(&listing, at);
-        // A record is nearly always named after its domain.
-        let stored = stored.filter(|(at, of)| (0..*of).all(|other| host((*at, other)) != host((*at, *of))));
         Self {
             sites_by_host: Table::new(sites().map(|(at, _)| at), |at| host_of(&listing, at)),
             sites_by_parent: Table::new(below.map(|(at, _)| at), |at| parent_of(&listing, at)),
             sites_by_record: Table::new(bound.map(|(at, _)| at), |at| record_of(&listing, at)),
             unreadable_bindings: unreadable.map(|(at, _)| at).collect(),
             records_by_id: Table::new(records().map(|(at, _)| at), |at| id_of(&listing, at)),
-            records_by_host: Table::new(stored, host),
+            records_by_host: Table::new(stored, |at| stored_host(&listing, at)),
             listing,
         }
     }
@@ -168,7 +165,10 @@ impl IndexedListing {
     }
 
     fn stored_for(&self, host: &str) -> impl Iterator<Item = u32> + use<'_> {
-        self.records_by_host.find(&host, |at| stored_host(&self.listing, at)).map(|(at, _)| at)
+        let found = self.records_by_host.find(&host, |at| stored_host(&self.listing, at)).map(|(at, _)| at);
+        // A record is nearly always named after its domain.
+        let mut last = None;
+        found.filter(move |at| last.replace(*at) != Some(*at))
     }
 }
 

@@ -153,13 +153,14 @@ impl<'a> Planner<'_, 'a> {
         let uploads = &self.plan.uploads;
         let creation = uploads.iter().position(|upload| upload.replaces.is_empty());
         for site in self.covered.iter().filter(|site| !self.request.is_wanted(site)) {
-            let created = creation.filter(|_| site.is_unbound()).map(Action::Create);
-            let effect = Self::replacing(uploads, site).map(Action::Replace).or(created);
-            let action = match (self.request.why_not_needed(site), effect) {
-                (Some(NotNeeded::Current), _) => Action::NotNeeded(NotNeeded::Current),
-                (_, Some(effect)) => effect,
-                (Some(reason), None) => Action::NotNeeded(reason.clone()),
-                (None, None) => Action::Ignore,
+            let action = match self.request.why_not_needed(site) {
+                Some(NotNeeded::Current) => Action::NotNeeded(NotNeeded::Current),
+                reason => {
+                    let created = creation.filter(|_| site.is_unbound()).map(Action::Create);
+                    let effect = Self::replacing(uploads, site).map(Action::Replace).or(created);
+                    let unaffected = || reason.cloned().map_or(Action::Ignore, Action::NotNeeded);
+                    effect.unwrap_or_else(unaffected)
+                }
             };
             self.plan.targets.push(Target { site, wanted: false, action });
         }

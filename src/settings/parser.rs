@@ -114,7 +114,7 @@ impl Parser<'_> {
     /// Reads a table key by key: a derive stops at the first fault, and has no lines.
     fn table(&mut self, table: &DeTable<'_>, known: &[&str]) -> (Keys, Origins) {
         let (mut valid, mut origins) = (Map::new(), Origins::new());
-        for (name, value) in table.iter().filter(|(name, _)| *name.get_ref() != "lineage") {
+        for (name, value) in table {
             let (key, span) = (name.get_ref().as_ref(), value.span());
             if !known.contains(&key) {
                 let hint = match key {
@@ -126,9 +126,13 @@ impl Parser<'_> {
                 self.faults.push((offset, error.hint(hint)));
                 continue;
             }
+            if key == "lineage" {
+                continue;
+            }
             let entry = Map::from_iter([(key.to_owned(), recorded(value.get_ref()))]);
             let place = format!("{} line {}", text::path(self.path), self.line(span.start));
             let error = Keys::deserialize(Value::Object(entry.clone())).err().map(|reason| {
+                let span = wrong_domain(key, value.get_ref()).map_or(span, Spanned::span);
                 let (offset, error) = self.invalid(span, key, reason);
                 let error = SettingsError { is_of_setting: !LINEAGE_KEYS.contains(&key), ..error };
                 self.faults.push((offset, error.clone()));
@@ -169,10 +173,10 @@ impl Parser<'_> {
             (Some(path), None, None) => {
                 let span = table.get("path").map(Spanned::span).unwrap_or_default();
                 let location = location(directory, &path);
-                location.map_err(|reason| self.faults.push(self.invalid(span, "path", reason))).ok()?
+                location.map_err(|reason| self.faults.push(self.invalid(span, "path", reason))).ok()
             }
             (None, Some(cert), Some(key)) => {
-                Location::Files { cert: directory.join(cert), key: directory.join(key) }
+                Some(Location::Files { cert: directory.join(cert), key: directory.join(key) })
             }
             _ => {
                 // A misspelled key or a wrong type is the more useful error.
@@ -180,8 +184,15 @@ impl Parser<'_> {
                     let message = "a `[[lineage]]` needs either `path`, or `cert` and `key`";
                     self.faults.push(self.fault(entry.span(), message));
                 }
-                return None;
+                None
             }
+        };
+        let Some(location) = location else {
+            // The origins of its settings, which have the faults, are dropped.
+            for (_, fault) in self.faults.iter_mut().skip(faults) {
+                fault.is_of_setting = false;
+            }
+            return None;
         };
         let layer = layer.relative_to(directory);
         Some(LineageEntry { location, account: None, target: None, domains, layer, origins })
@@ -213,7 +224,9 @@ impl Parser<'_> {
 /// A path that exists is not a pattern: acme.sh names directories after wildcards. Neither is the directory of the
 /// configuration file.
 fn location(directory: &Path, path: &Path) -> Result<Location, String> {
-    let (text, named) = (path.to_str().unwrap_or_default(), directory.join(path));
+    let named = directory.join(path);
+    let path = path.strip_prefix(directory).ok().filter(|_| path.is_absolute()).unwrap_or(path);
+    let text = path.to_str().unwrap_or_default();
     let is_pattern = text.contains(['*', '?', '[']) && named.symlink_metadata().is_err();
     let escaped = directory.to_str().filter(|_| is_pattern).map(Pattern::escape);
     let Some(escaped) = escaped else { return Ok(Location::Directory(named)) };
@@ -223,6 +236,14 @@ fn location(directory: &Path, path: &Path) -> Result<Location, String> {
     }
     let pattern = Pattern::new(&Path::new(&escaped).join(path).to_string_lossy());
     pattern.map(Location::Pattern).map_err(|error| format!("not a pattern: {}", error.msg))
+}
+
+/// The first of the `domains` that is none.
+fn wrong_domain<'v, 'i>(key: &str, value: &'v DeValue<'i>) -> Option<&'v Spanned<DeValue<'i>>> {
+    let is_wrong = |name: &&Spanned<DeValue<'_>>| {
+        name.get_ref().as_str().is_none_or(|name| name.parse::<Domain>().is_err())
+    };
+    value.as_array().filter(|_| key == "domains")?.iter().find(is_wrong)
 }
 
 /// Names the account of each entry that has its own, and numbers further entries for one lineage and account that
@@ -336,11 +357,12 @@ mod tests {
             ("[[lineage]]\npath = \"a\"\nstate_dir = \"b\"\n", "3: unknown key `state_dir`"),
             ("[[lineage]]\npath = \"a\"\nname = 1\n", "3: `name`: expected text without control characters"),
             ("[[lineage]]\npth = \"a\"\n", "2: unknown key `pth`"),
+            ("[[lineage]]\npath = \"a\"\n[[lineage.lineage]]\npath = \"b\"\n", "3: unknown key `lineage`"),
             ("[[lineage]]\npath = 1\n", "2: `path`: expected a path in quotes"),
             ("\n[[lineage]]\nname = \"x\"\n", "2: a `[[lineage]]` needs either `path`, or `cert` and `key`"),
             (
                 "[[lineage]]\npath = \"a\"\ndomains = [\"a\",\n\"b c\"]\n",
-                "3: `domains`: name 2: not a domain name",
+                "4: `domains`: name 2: not a domain name",
             ),
             ("[[lineage]]\npath = \"a\"\ndomains = \"a\"\n", "3: `domains`: expected a list of domain names"),
             ("\non_failure = []\n", "2: `on_failure`: it names no program"),

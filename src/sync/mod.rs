@@ -301,7 +301,7 @@ impl<'a> Sync<'a> {
         for account in &accounts {
             account.clients.shared_listing().has_several.set(false);
         }
-        workers.run(conflicting.chain(deferred), false, &mut on_done).await;
+        workers.run(deferred.into_iter().chain(conflicting), false, &mut on_done).await;
         summary
     }
 }

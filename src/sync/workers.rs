@@ -35,7 +35,8 @@ pub(super) enum Ended {
     FilesMissing,
     /// The state of the lineage was deleted during this run.
     Forgotten,
-    /// It is for other sites than when the run began, so that other jobs may be for the same.
+    /// Another run has begun, or the lineage is for other sites than when this one began, so that other jobs may be for
+    /// the same.
     Deferred,
 }
 
@@ -101,8 +102,13 @@ impl<'a> Workers<'_, 'a> {
         let deadline = Deadline::after(timeout);
         let opened = scanned.open(self.examiner, self.state_dir, deadline, report).await?;
         let Some((mut journal, lineage)) = opened else { return Ok(Ended::Forgotten) };
-        if use_snapshot && !lineage.is_for_sites_of(scanned) {
-            return Ok(Ended::Deferred);
+        // Not `<`: the clock may have been set back in between.
+        let has_newer_run = lineage.begun != scanned.begun;
+        if use_snapshot {
+            if has_newer_run || lineage.domains != scanned.domains {
+                return Ok(Ended::Deferred);
+            }
+            journal.expect_names(scanned.leaf.as_ref().map(|leaf| leaf.names.clone()).unwrap_or_default());
         }
         if lineage.reason == Some(Reason::FilesMissing)
             && let Some(error) = missing_files(&lineage, deadline).await
@@ -119,12 +125,14 @@ impl<'a> Workers<'_, 'a> {
             upload_only: false,
             force: false,
             dry_run: false,
-            // What another run changed is not in it.
-            account: Some(&account.snapshot).filter(|_| use_snapshot && !journal.has_newer_run),
+            account: use_snapshot.then_some(&account.snapshot),
             deadline,
             progress: self.progress,
         };
         let result = deployment.run(&mut journal, &account.clients, report).await;
+        if journal.has_other_names {
+            return Ok(Ended::Deferred);
+        }
         let _permit = account.clients.write_permit().await;
         journal.finish(result, report).await;
         if let Some(error) = journal.take_write_error() {
@@ -166,15 +174,7 @@ impl<'a> Candidate<'a> {
             is_configured: now.entry.is_some(),
             ..run_options(Some(&now.settings), &now.domains, now.given.clone(), now.origin)
         });
-        // Not `<`: the clock may have been set back in between.
-        journal.has_newer_run = now.begun != self.begun;
         Ok(Some((journal, now)))
-    }
-
-    /// Whether this examination and an earlier one are for the same sites.
-    fn is_for_sites_of(&self, earlier: &Self) -> bool {
-        let names = |lineage: &Self| lineage.leaf.as_ref().map(|leaf| leaf.names.clone());
-        self.domains == earlier.domains && names(self) == names(earlier)
     }
 }
 

@@ -286,6 +286,15 @@ fn memory_is_limited() {
 }
 
 #[test]
+fn every_domain_of_a_text_counts() {
+    let text = format!(r#"{{"id":1,"domain":"{}"}}"#, "a,".repeat(1000));
+    let (record, bytes) =
+        Record::from_fields(serde_json::from_str(&text).unwrap(), &text, &Redactor::default());
+    assert_eq!(record.unwrap().domains.len(), 1000);
+    assert!(bytes > 1000 * 96, "{bytes}");
+}
+
+#[test]
 fn secrets_are_withheld() {
     let text = r#"[{"id":1,"domain":"a.example","disabled_reason":"bad \u006bey-0123456789"}]"#;
     let (_, lists) = read::<Site>(text, 7).unwrap();

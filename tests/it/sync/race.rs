@@ -8,12 +8,17 @@ use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use super::{change, deploy, file, is_bound_to, only_state, sync};
+use super::{change, deploy, file, is_bound_to, only_state, requests_during, sync};
 use crate::harness::{Hook, Lineage, sandbox, state_files, upload_count};
 
 /// Runs `sync` with an action between its scan and its deployment, and returns the exit code.
-pub(super) fn sync_with(mut sync: Hook, state: &Path, action: impl FnOnce()) -> i32 {
-    let lock = File::open(file(state, "lock")).unwrap();
+pub(super) fn sync_with(sync: Hook, state: &Path, action: impl FnOnce()) -> i32 {
+    sync_while_locked(sync, &file(state, "lock"), action)
+}
+
+/// The same, between the scan and the deployment of the lineage with this lock.
+fn sync_while_locked(mut sync: Hook, lock: &Path, action: impl FnOnce()) -> i32 {
+    let lock = File::open(lock).unwrap();
     lock.lock().unwrap();
     let command = sync.command().arg("-v").stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -112,4 +117,22 @@ fn forgotten_lineage_stays_forgotten() {
     let code = sync_with(sync(&service, state.path()), state.path(), forget);
     assert_eq!((code, upload_count(&service)), (0, 1));
     assert!(state_files(state.path()).is_empty());
+}
+
+#[test]
+fn renewal_that_widens_waits_for_others() {
+    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+    let [wide, other] = ["a.example", "b.example"].map(|name| Lineage::issued_days_ago(20, "x", &[name]));
+    deploy(&service, &wide, state.path()).succeeds();
+    let lock = file(state.path(), "lock");
+    deploy(&service, &other, state.path()).succeeds();
+    wide.renew(&["a.example"]);
+    other.renew_between(&["b.example"], [-5, 85]);
+    let (requests, code) = requests_during(&service, || {
+        sync_while_locked(sync(&service, state.path()), &lock, || wide.renew(&["a.example", "b.example"]))
+    });
+    assert_eq!(code, 0);
+    let listings = requests.iter().filter(|request| request.contains("GET /api/certs")).count();
+    assert_eq!(listings, 2, "it needs a listing of its own: {requests:?}");
+    assert!(["a.example", "b.example"].iter().all(|site| is_bound_to(&service, site, &wide)));
 }
