@@ -4,7 +4,6 @@ use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 
 use crate::names::Domain;
-use crate::outcome::Outcome;
 use crate::report::SiteReport;
 use crate::settings::Settings;
 use crate::sightings::EdgeMemory;
@@ -65,20 +64,4 @@ fn recorded_site(site: &SiteReport, mut edge: EdgeMemory) -> SiteState {
         leaf: None,
         edge,
     }
-}
-
-/// The report of a site that another run deployed at this time.
-pub(super) fn by_another_run(site: &SiteState, at: &str) -> Option<SiteReport> {
-    // Written by another release; its meaning is unknown.
-    if matches!(site.outcome, Outcome::Unknown(_)) {
-        return None;
-    }
-    let detail = format!("deployed by another run at {at}");
-    Some(SiteReport {
-        id: site.id,
-        cert_id_before: site.cert_id,
-        cert_id: site.cert_id,
-        cname: site.cname.clone(),
-        ..SiteReport::new(&site.domain, site.outcome.clone(), Some(detail))
-    })
 }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::conversion::{by_another_run, recorded_sites};
+use super::conversion::recorded_sites;
 use crate::bundle::{self, LeafPeek};
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
@@ -21,7 +21,7 @@ use crate::state::{
     self, Deployments, LineageState, Lock, LockError, Origin, RunOptions, ServiceDeployments, Store,
     WriteError,
 };
-use crate::text::{self, rfc3339};
+use crate::text;
 
 /// What earlier runs on a lineage left behind.
 pub(super) struct Memory {
@@ -247,21 +247,6 @@ impl Journal {
     /// Records that this run checked the path.
     pub(super) fn set_path_checked(&mut self) {
         self.path_checked = self.leaf.as_ref().map(|leaf| leaf.fingerprint.clone());
-    }
-
-    /// Whether another run, which this one waited for, has deployed this leaf with the same options. If so, reports its
-    /// results.
-    pub(crate) fn already_deployed(&self, report: &mut Report) -> bool {
-        let (Some(state), Some(leaf)) = (&self.state, &self.leaf) else { return false };
-        let waited = self.lock.as_ref().is_some_and(|lock| lock.has_waited);
-        let has_same_options = waited && state.has_standing(&self.options);
-        let is_unrecorded_hook = self.options.origin == Origin::Hook && !state.has_hook_run;
-        if is_unrecorded_hook || !has_same_options || !state.is_done(leaf) {
-            return false;
-        }
-        let at = state.last_success.map(rfc3339).unwrap_or_default();
-        report.deployed.sites = state.sites.iter().filter_map(|site| by_another_run(site, &at)).collect();
-        true
     }
 
     /// Writes the intent to deploy.

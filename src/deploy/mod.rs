@@ -90,9 +90,6 @@ impl Deployment<'_> {
         if anchors.as_ref().is_some_and(LoadedAnchors::is_advisory) {
             journal.set_path_checked();
         }
-        if !self.force && journal.already_deployed(report) {
-            return Ok(());
-        }
         self.roll_out(&vetted, journal, clients, report).await
     }
 

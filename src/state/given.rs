@@ -143,13 +143,6 @@ impl LineageState {
     pub(super) fn is_pending_by_hand(&self) -> bool {
         self.pending.as_ref().is_some_and(|pending| pending.is_by_hand)
     }
-
-    /// Whether a run with these options would repeat the standing ones.
-    pub(crate) fn has_standing(&self, options: &RunOptions) -> bool {
-        self.standing.as_ref() == Some(&options.given.clone().without_guards())
-            && self.service == options.service
-            && self.domains == options.domains
-    }
 }
 
 #[cfg(test)]

@@ -235,14 +235,6 @@ impl LineageState {
         self.result.as_ref().is_some_and(|result| result.exit_code == 0)
     }
 
-    /// Whether this leaf was deployed to all sites that the lineage is for, and nothing is pending.
-    pub(crate) fn is_done(&self, leaf: &Leaf) -> bool {
-        self.has_succeeded()
-            && self.pending_since.is_none()
-            && self.leaf.as_ref() == Some(leaf)
-            && !self.has_earlier_leaf()
-    }
-
     /// Whether a site that the lineage is for was left without the current leaf, because a run by hand deployed to others
     /// only.
     pub(crate) fn has_earlier_leaf(&self) -> bool {
@@ -309,7 +301,7 @@ mod tests {
         assert_eq!((second.generation, second.pending_since), (1, Some(DAY_1)));
         finish(&mut second, 0, served(), &ChangedRecords::default(), DAY_2);
         assert_eq!(second.pending_since, None);
-        assert!(second.is_done(&leaf("aa", ISSUED)));
+        assert!(!second.has_earlier_leaf());
         let third = begin(Some(second), leaf("bb", ISSUED), DAY_2);
         assert_eq!((third.generation, third.sites.len(), &third.result), (2, 1, &None));
         assert!(third.has_earlier_leaf());

@@ -15,8 +15,6 @@ use crate::file;
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
-    /// Whether another run held it first.
-    pub(crate) has_waited: bool,
 }
 
 /// Another run still held the lock at the deadline.
@@ -45,7 +43,7 @@ impl Store {
         log::info!("waiting for another run on {name}");
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Lock { _file: file, has_waited: true }),
+                Ok(()) => return Ok(Lock { _file: file }),
                 Err(TryLockError::Error(error)) => {
                     return Err(WriteError::new(&self.file(name, EXTENSION), &error).into());
                 }
@@ -71,7 +69,7 @@ impl Store {
         };
         let file = file.map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => Ok(Ok(Lock { _file: file, has_waited: false })),
+            Ok(()) => Ok(Ok(Lock { _file: file })),
             Err(TryLockError::Error(error)) => Err(failed(error)),
             Err(TryLockError::WouldBlock) => Ok(Err(file)),
         }

@@ -237,23 +237,22 @@ impl<'a> Sync<'a> {
         progress.enter(Phase::Reading);
         let stores = Arc::default();
         let Self { examiner, state_dir, lineages, deployments, mut summary, .. } = self;
-        let (mut accounts, mut members_of) = (Vec::new(), Vec::new());
         let members_by_account = by_account(&lineages);
         let listings = members_by_account.iter().map(|(settings, _)| list_account(settings, &stores));
         let listings = join_all(listings).await;
+        let mut accounts = Vec::new();
         for ((settings, members), listing) in members_by_account.into_iter().zip(listings) {
             match listing {
                 Ok((clients, listing)) => {
                     let deployments = deployments.of_service(&settings.base_url.to_string());
-                    accounts
-                        .push(ListedAccount { clients, snapshot: AccountSnapshot { listing, deployments } });
-                    members_of.push((settings, members));
+                    let snapshot = AccountSnapshot { listing, deployments };
+                    accounts.push((ListedAccount { clients, snapshot }, settings, members));
                 }
                 Err(error) => summary.add_unreached(&error, members.len()),
             }
         }
-        let mut schedules = Vec::new();
-        for (account, (settings, members)) in accounts.iter().zip(&members_of) {
+        let (mut independent, mut conflicting) = (Vec::new(), Vec::new());
+        for (account, settings, members) in &accounts {
             let AccountSnapshot { listing, deployments } = &account.snapshot;
             summary.add_gaps(listing.listing().gaps());
             summary.add_warnings(left_behind(listing.listing(), deployments, clock::now()));
@@ -274,34 +273,29 @@ impl<'a> Sync<'a> {
             }
             let schedule = Schedule::new(due, listing);
             account.clients.shared_listing().has_several.set(schedule.independent.len() > 1);
-            schedules.push((account, schedule));
+            independent.extend(schedule.independent.into_iter().map(|job| (account, job)));
+            conflicting.extend(schedule.conflicting.into_iter().map(|job| (account, job)));
         }
-        let independent = schedules
-            .iter()
-            .flat_map(|(account, schedule)| schedule.independent.iter().map(|job| (*account, job)));
-        let conflicting = schedules
-            .iter()
-            .flat_map(|(account, schedule)| schedule.conflicting.iter().map(|job| (*account, job)));
-        let (mut done, total) = (0, independent.clone().count() + conflicting.clone().count());
+        let (mut done, total) = (0, independent.len() + conflicting.len());
         progress.enter(Phase::Lineages { done, total });
         // Several deployments at once have no common phase.
         let progress_of_each: &dyn Progress = if total == 1 { progress } else { &() };
         let workers = Workers { examiner: &examiner, state_dir: &state_dir, progress: progress_of_each };
-        let mut on_done = |job: &Job<'_, '_>, ended, report| {
+        let mut on_done = |Job { lineage, reason }: Job<'_, '_>, ended, report| {
             done += 1;
             progress.enter(Phase::Lineages { done, total });
-            let name = &job.lineage.name;
             match ended {
-                Ended::Deployed => summary.add(name, Some(job.reason.clone()), report),
-                Ended::FilesMissing => summary.add_missing(name, report),
+                Ended::Deployed => summary.add(&lineage.name, Some(reason), report),
+                Ended::FilesMissing => summary.add_missing(&lineage.name, report),
                 Ended::Forgotten | Ended::Deferred => {}
             }
         };
-        let deferred = workers.run(independent, true, &mut on_done).await;
-        for account in &accounts {
+        let mut later = workers.run(independent, true, &mut on_done).await;
+        for (account, ..) in &accounts {
             account.clients.shared_listing().has_several.set(false);
         }
-        workers.run(deferred.into_iter().chain(conflicting), false, &mut on_done).await;
+        later.extend(conflicting);
+        workers.run(later, false, &mut on_done).await;
         summary
     }
 }

@@ -54,29 +54,26 @@ impl<'a> Workers<'_, 'a> {
     /// Returns the jobs that turned out to belong to the latter.
     pub(super) async fn run<'j>(
         &self,
-        jobs: impl Iterator<Item = (&'j ListedAccount, &'j Job<'j, 'a>)>,
+        jobs: Vec<(&'j ListedAccount, Job<'j, 'a>)>,
         are_independent: bool,
-        mut on_done: impl FnMut(&Job<'_, 'a>, Ended, Report),
-    ) -> Vec<(&'j ListedAccount, &'j Job<'j, 'a>)>
-    where
-        'a: 'j,
-    {
+        mut on_done: impl FnMut(Job<'j, 'a>, Ended, Report),
+    ) -> Vec<(&'j ListedAccount, Job<'j, 'a>)> {
         let max_concurrent = if are_independent { MAX_CONCURRENT } else { 1 };
-        let results = jobs.map(async |(account, job)| {
+        let results = jobs.into_iter().map(async |(account, job)| {
             let mut report = Report::new("deploy");
             let ended = self.deploy(account, job.lineage, are_independent, &mut report).await;
             let ended = ended.unwrap_or_else(|error| {
                 report.fail(error);
                 Ended::Deployed
             });
-            ((account, job), ended, report)
+            (account, job, ended, report)
         });
         let mut results = stream::iter(results).buffer_unordered(max_concurrent);
         let mut deferred = Vec::new();
-        while let Some((placed, ended, report)) = results.next().await {
+        while let Some((account, job, ended, report)) = results.next().await {
             match ended {
-                Ended::Deferred => deferred.push(placed),
-                ended => on_done(placed.1, ended, report),
+                Ended::Deferred => deferred.push((account, job)),
+                ended => on_done(job, ended, report),
             }
         }
         deferred
