@@ -51,9 +51,9 @@ pub(crate) struct Journal {
     pub(crate) has_no_state: bool,
     /// The state before the intent of this run.
     before: Option<LineageState>,
-    /// The names that the leaf must have for this run; `None`: any.
+    /// The names that the leaf must have; `None` allows any.
     expected_names: Option<Vec<String>>,
-    /// Whether it has others, so that nothing was done.
+    /// Whether the leaf has other names, so that nothing was done.
     pub(crate) has_other_names: bool,
     has_begun: bool,
     /// Whether the state is that from before this run.
@@ -230,7 +230,7 @@ impl Journal {
         let is_other = pending.and_then(|state| state.leaf.as_ref()).is_some_and(|known| *known != leaf);
         self.has_other_names = self.expected_names.as_ref().is_some_and(|names| *names != leaf.names);
         if is_other || self.has_other_names {
-            let message = "the lineage was renewed as this run began";
+            let message = "the lineage was renewed while this run started";
             let error = CommandError::new(ErrorKind::Temporary, message);
             return Err(error.hint(Hint::RETRY).unsent("nothing was sent"));
         }
@@ -300,9 +300,9 @@ impl Journal {
         true
     }
 
-    /// Whether this run by hand failed before it changed anything, and not for a temporary reason: it was a mistake. So is
-    /// another service than before that cannot be reached. With the state as it was, `sync` still finds a renewal and what
-    /// was pending.
+    /// Whether this run by hand failed before it changed anything, and not for a temporary reason: it was a mistake. A run
+    /// for another service that could not be reached counts as one, too. With the state as it was, `sync` still finds a
+    /// renewal and what was pending.
     fn leaves_nothing_to_retry(&self, report: &Report) -> bool {
         let may_be_mistake = self.options.origin == Origin::Hand && !report.deployed.changed;
         if !may_be_mistake || report.errors().is_empty() {

@@ -46,9 +46,8 @@ pub(super) enum ListedSites {
 }
 
 impl SharedListing {
-    /// Reads this many sites of an account with `account_sites` sites, together with the other deployments that are
-    /// about to, and passes what the listing shows to `take`. It is requested after all of them have joined, so it shows
-    /// what each of them has changed.
+    /// Reads `sites` sites of an account, in one listing shared with the deployments that are about to read theirs, and
+    /// passes it to `take`. It is requested after all of them have joined, so it shows what each of them has changed.
     pub(super) async fn read<T>(
         &self,
         client: &Client,

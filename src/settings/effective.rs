@@ -68,6 +68,12 @@ pub(crate) fn effective(
         let lineage = Some(path(entry.path()));
         settings.extend(own.map(|setting| EffectiveSetting { lineage: lineage.clone(), ..setting }));
     }
+    // The others are shown with their settings, unless a flag or a variable overrides these.
+    let is_shown =
+        |fault: &&SettingsError| settings.iter().any(|setting| setting.error.as_ref() == Some(fault));
+    let faults = file.faults.iter().chain(layers.unusable().map(|(_, error)| error));
+    let error = faults.filter(|fault| !is_shown(fault)).next().cloned();
+    settings.first_mut().into_iter().for_each(|config| config.error.clone_from(&error));
     settings
 }
 
@@ -77,10 +83,8 @@ fn config_file(flag: Option<&Path>, env: &Env, file: &Configuration) -> Effectiv
         (None, Some(_)) => Some(of_variable(configuration::VARIABLE)),
         (None, None) => None,
     };
-    // The faults of settings are shown with these.
-    let error = file.faults.iter().find(|fault| !fault.is_of_setting).cloned();
     let value = file.path.as_deref().map(path);
-    EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("config") }
+    EffectiveSetting { value, origin, ..EffectiveSetting::unset("config") }
 }
 
 /// A setting of the run.

@@ -7,20 +7,18 @@ use crate::file::ReadError;
 use crate::hint::{Hint, read_hint};
 
 /// A setting that is missing or cannot be used.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct SettingsError {
     pub(super) message: String,
     pub(crate) hint: Option<Hint>,
     /// Whether nothing sets a required setting.
     pub(crate) is_missing: bool,
-    /// Whether an [`Origin`](super::configuration::Origin) has it, too.
-    pub(super) is_of_setting: bool,
 }
 
 impl SettingsError {
     pub(super) fn new(message: impl Display) -> Self {
-        Self { message: message.to_string(), hint: None, is_missing: false, is_of_setting: false }
+        Self { message: message.to_string(), hint: None, is_missing: false }
     }
 
     /// A variable, a setting or a file that holds no valid value.

@@ -134,7 +134,6 @@ impl Parser<'_> {
             let error = Keys::deserialize(Value::Object(entry.clone())).err().map(|reason| {
                 let span = wrong_domain(key, value.get_ref()).map_or(span, Spanned::span);
                 let (offset, error) = self.invalid(span, key, reason);
-                let error = SettingsError { is_of_setting: !LINEAGE_KEYS.contains(&key), ..error };
                 self.faults.push((offset, error.clone()));
                 error
             });
@@ -173,10 +172,10 @@ impl Parser<'_> {
             (Some(path), None, None) => {
                 let span = table.get("path").map(Spanned::span).unwrap_or_default();
                 let location = location(directory, &path);
-                location.map_err(|reason| self.faults.push(self.invalid(span, "path", reason))).ok()
+                location.map_err(|reason| self.faults.push(self.invalid(span, "path", reason))).ok()?
             }
             (None, Some(cert), Some(key)) => {
-                Some(Location::Files { cert: directory.join(cert), key: directory.join(key) })
+                Location::Files { cert: directory.join(cert), key: directory.join(key) }
             }
             _ => {
                 // A misspelled key or a wrong type is the more useful error.
@@ -184,15 +183,8 @@ impl Parser<'_> {
                     let message = "a `[[lineage]]` needs either `path`, or `cert` and `key`";
                     self.faults.push(self.fault(entry.span(), message));
                 }
-                None
+                return None;
             }
-        };
-        let Some(location) = location else {
-            // The origins of its settings, which have the faults, are dropped.
-            for (_, fault) in self.faults.iter_mut().skip(faults) {
-                fault.is_of_setting = false;
-            }
-            return None;
         };
         let layer = layer.relative_to(directory);
         Some(LineageEntry { location, account: None, target: None, domains, layer, origins })
@@ -271,7 +263,7 @@ fn tidy(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-/// A value as state files have it; null if they cannot, or only a path of any bytes is spelled like it.
+/// Converts a value to JSON. Tables become null, because state files spell a path that is not UTF-8 as an object.
 fn recorded(value: &DeValue<'_>) -> Value {
     if matches!(value, DeValue::Table(_)) {
         return Value::Null;

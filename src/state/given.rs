@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::LineageState;
+use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::settings::{Connection, Guards, Layer};
 
@@ -76,9 +77,12 @@ impl Given {
 }
 
 impl LineageState {
-    /// The options for the leaf on disk, of which `is_recorded` says whether it is that of the last run: those of a pending
-    /// run, else the standing ones.
-    pub(crate) fn given(&self, is_recorded: bool) -> (Given, Origin) {
+    /// The options for the leaf on disk: those of a pending run for it, else the standing ones. A leaf that cannot be read
+    /// at the moment, `None`, ends no pending run.
+    pub(crate) fn given(&self, on_disk: Option<&Leaf>) -> (Given, Origin) {
+        let is_known =
+            |leaf: &Leaf| self.leaf.as_ref().is_some_and(|known| known.fingerprint == leaf.fingerprint);
+        let is_recorded = on_disk.is_none_or(is_known);
         match (&self.pending, &self.standing) {
             (Some(pending), _) if is_recorded => (pending.given.clone(), Origin::Retry),
             (_, Some(standing)) => (standing.clone(), Origin::Standing),
@@ -147,6 +151,8 @@ impl LineageState {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::super::fixture::{DAY_1, DAY_2, ISSUED, SERVICE, leaf, served, source};
     use super::*;
     use crate::outcome::ChangedRecords;
@@ -178,6 +184,12 @@ mod tests {
             state = Some(begun);
         }
         state.unwrap()
+    }
+
+    /// The leaf of the last run, which is `aa`, or another one.
+    fn on_disk(is_recorded: bool) -> Option<&'static Leaf> {
+        static LEAVES: LazyLock<[Leaf; 2]> = LazyLock::new(|| ["zz", "aa"].map(|name| leaf(name, ISSUED)));
+        LEAVES.get(usize::from(is_recorded))
     }
 
     fn connection() -> Connection {
@@ -215,7 +227,7 @@ mod tests {
             (&[(hook, "aa", Some(0)), (hand, "aa", Some(75)), (retry, "aa", Some(0))], true, Standing, hook),
         ];
         for (number, (runs, is_recorded, origin, expected)) in rows.into_iter().enumerate() {
-            let (given, found) = after(runs).given(is_recorded);
+            let (given, found) = after(runs).given(on_disk(is_recorded));
             let expected = match origin {
                 Retry => expected.given.clone(),
                 _ => expected.given.clone().without_guards(),
@@ -227,21 +239,24 @@ mod tests {
     #[test]
     fn standing_options_are_never_permissions_by_hand() {
         let hand = &options("a.example", permissions(), Hand);
-        let standing = after(&[(hand, "aa", Some(0))]).given(true).0;
+        let standing = after(&[(hand, "aa", Some(0))]).given(on_disk(true)).0;
         let kept = Layer { rebind: None, allow_untrusted: None, skip_unmatched: None, ..permissions() };
         assert_eq!((&standing.settings, standing.guards), (&kept, Guards::default()));
         assert_eq!(standing.domains, ["a.example".parse().unwrap()]);
         let failed = after(&[(hand, "aa", Some(69))]);
         let service = Layer { connection: connection(), ..Layer::default() };
-        let later = failed.given(false).0;
+        let later = failed.given(on_disk(false)).0;
         assert_eq!((later.settings, later.domains), (service, Vec::new()), "it did not succeed");
         // A hook's permissions are for good, its guards are not.
         let hook = &options("", permissions(), Hook);
-        let standing = after(&[(hook, "aa", Some(0)), (hand, "aa", Some(0))]).given(true).0;
+        let standing = after(&[(hook, "aa", Some(0)), (hand, "aa", Some(0))]).given(on_disk(true)).0;
         assert_eq!((standing.settings, standing.guards), (permissions(), Guards::default()));
         // So are those of the configuration, to which `sync` deployed first.
         let sync = &options("", Layer::default(), Standing);
-        assert_eq!(after(&[(sync, "aa", Some(0)), (hand, "aa", Some(0))]).given(true).0, Given::default());
+        assert_eq!(
+            after(&[(sync, "aa", Some(0)), (hand, "aa", Some(0))]).given(on_disk(true)).0,
+            Given::default()
+        );
     }
 
     #[test]
@@ -267,10 +282,10 @@ mod tests {
             assert_eq!(after(runs).pending_since.is_some(), is_pending, "row {number}");
         }
         let narrowed = after(&[(all, "aa", Some(0)), (sync, "bb", Some(75)), (&a, "bb", Some(0))]);
-        assert!(narrowed.domains.is_empty() && narrowed.given(false).0.domains.is_empty());
-        let retried = after(&[(hook, "aa", Some(75)), (&a, "aa", Some(0))]).given(true);
+        assert!(narrowed.domains.is_empty() && narrowed.given(on_disk(false)).0.domains.is_empty());
+        let retried = after(&[(hook, "aa", Some(75)), (&a, "aa", Some(0))]).given(on_disk(true));
         assert_eq!(retried, (hook.given.clone().without_guards(), Standing), "with the standing options");
         let configured = RunOptions { is_configured: true, ..a };
-        assert!(after(&[(&configured, "aa", Some(0))]).given(true).0.domains.is_empty());
+        assert!(after(&[(&configured, "aa", Some(0))]).given(on_disk(true)).0.domains.is_empty());
     }
 }

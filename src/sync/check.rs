@@ -1,5 +1,5 @@
-//! What `sync` does with a lineage that it has no reason to deploy: makes handshakes with its edges, to notice leaves that
-//! were replaced without a change of IDs, and records what they show and which sites other lineages supersede.
+//! Checks lineages that `sync` has no reason to deploy: handshakes notice leaves that were replaced under the same IDs.
+//! Records what they show, and which sites other lineages supersede.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -26,8 +26,9 @@ pub(super) struct Candidate<'a> {
     pub(super) settings: Arc<Settings>,
     /// The sites that must get the certificate, each once; empty means every covered site.
     pub(super) domains: Vec<Domain>,
-    /// The recorded options for the leaf on disk, and whether they are those of a pending run.
+    /// The recorded options for the leaf on disk.
     pub(super) given: Given,
+    /// Whether they are those of a pending run.
     pub(super) origin: Origin,
     /// The leaf on disk; `None` if it cannot be read. The recorded one if the file is missing.
     pub(super) leaf: Option<Leaf>,
@@ -107,9 +108,8 @@ impl<'a> Examiner<'a> {
         leaf: LeafOnDisk,
         state: Option<LineageState>,
     ) -> Result<Candidate<'a>, SettingsError> {
-        // A file that cannot be read for a moment ends no pending run.
-        let is_recorded = leaf.is_recorded || leaf.is_missing || leaf.leaf.is_none();
-        let (given, origin) = state.as_ref().map(|state| state.given(is_recorded)).unwrap_or_default();
+        let on_disk = leaf.leaf.as_ref();
+        let (given, origin) = state.as_ref().map(|state| state.given(on_disk)).unwrap_or_default();
         let domains = inventory::domains(&given, entry);
         let settings = self.settings(&given.settings, entry)?;
         Ok(Candidate::new((name, source, entry), settings, (domains, given, origin), leaf, state))
@@ -172,8 +172,6 @@ impl<'a> Candidate<'a> {
 /// What the certificate file of a lineage holds.
 pub(super) struct LeafOnDisk {
     pub(super) is_missing: bool,
-    /// Whether it is the leaf that the last run was to deploy.
-    pub(super) is_recorded: bool,
     /// `None` if it cannot be read. The recorded one if the file is missing.
     pub(super) leaf: Option<Leaf>,
 }
@@ -189,11 +187,7 @@ impl LeafOnDisk {
             Err(error) if error.is_missing() => recorded.cloned(),
             Ok(LeafPeek::Unusable) | Err(_) => None,
         };
-        Self {
-            is_missing: peek.as_ref().is_err_and(ReadError::is_missing),
-            is_recorded: matches!(peek, Ok(LeafPeek::Known)),
-            leaf,
-        }
+        Self { is_missing: peek.as_ref().is_err_and(ReadError::is_missing), leaf }
     }
 }
 
@@ -209,7 +203,7 @@ fn reason(
         state.service.as_ref().is_none_or(|known| *known == service) && state.domains == domains;
     if let Some(since) = state.pending_since {
         Some(Reason::Pending(since))
-    } else if !leaf.is_recorded || state.has_earlier_leaf() {
+    } else if leaf.leaf.is_none() || leaf.leaf != state.leaf || state.has_earlier_leaf() {
         Some(Reason::Renewed)
     } else if state.missing_since.is_some() {
         Some(Reason::FilesBack)

@@ -35,8 +35,8 @@ pub(super) enum Ended {
     FilesMissing,
     /// The state of the lineage was deleted during this run.
     Forgotten,
-    /// Another run has begun, or the lineage is for other sites than when this one began, so that other jobs may be for
-    /// the same.
+    /// Another run has begun, or the sites or names of the lineage have changed since the scan, so that it may conflict
+    /// with other jobs.
     Deferred,
 }
 
@@ -49,9 +49,8 @@ pub(super) struct Workers<'w, 'a> {
 }
 
 impl<'a> Workers<'_, 'a> {
-    /// Deploys lineages. Those that share no resource are deployed concurrently, from the listing of their account; others
-    /// one by one, each with a listing of its own: one may change what the next one finds.
-    /// Returns the jobs that turned out to belong to the latter.
+    /// Deploys lineages: independent ones concurrently from the listing of their account, conflicting ones in turn, each
+    /// from a new listing, because one may change what the next one finds. Returns the jobs that turned out to conflict.
     pub(super) async fn run<'j>(
         &self,
         jobs: Vec<(&'j ListedAccount, Job<'j, 'a>)>,
@@ -164,7 +163,7 @@ impl<'a> Candidate<'a> {
         let leaf = LeafOnDisk::read(&place.1, state.as_ref());
         let now = examiner.candidate(place, leaf, state)?;
         if !now.settings.is_same_service(&self.settings) {
-            let message = "the lineage is for another account than when this run began";
+            let message = "the account of the lineage changed during this run; nothing was sent for it";
             return Err(CommandError::new(ErrorKind::Temporary, message).hint(Hint::RETRY));
         }
         journal.set_options(RunOptions {

@@ -71,7 +71,7 @@ impl HostLineage {
         let is_recorded = leaf
             .as_ref()
             .is_none_or(|leaf| recorded.is_some_and(|recorded| recorded.fingerprint == leaf.fingerprint));
-        let given = state.map(|state| state.given(is_recorded).0).unwrap_or_default();
+        let given = state.map(|state| state.given(leaf.as_ref()).0).unwrap_or_default();
         // A renewal may supersede the other lineage in turn.
         let superseded = state.filter(|state| is_recorded && state.is_superseded());
         let reason = |state: &LineageState| state.sites.iter().find_map(|site| site.detail.clone());

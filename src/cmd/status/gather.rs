@@ -61,8 +61,8 @@ impl LineageStatus {
             Some(modified.unwrap_or(now).max(leaf.not_before))
         };
         let pending_since = begun.or_else(unseen);
-        let is_recorded = matches!(disk, DiskStatus::Leaf { age: LeafAge::Same, .. } | DiskStatus::Missing);
-        let recorded_edge = state.and_then(|state| state.given(is_recorded).0.settings.local.edge_address);
+        let given = state.map(|state| state.given(disk.leaf()).0);
+        let recorded_edge = given.and_then(|given| given.settings.local.edge_address);
         Self {
             name,
             client: source.as_ref().map(|source| source.client),

@@ -189,16 +189,13 @@ impl HostLineage {
     /// The next run of `sync`.
     pub(super) fn next_run(&self, world: &World) -> Run {
         let state = self.state.as_ref();
-        let is_recorded = state.is_some_and(|state| state.leaf.as_ref() == Some(&world.leaves[self.leaf]));
-        let (given, origin) = state.map(|state| state.given(is_recorded)).unwrap_or_default();
+        let on_disk = Some(&world.leaves[self.leaf]);
+        let (given, origin) = state.map(|state| state.given(on_disk)).unwrap_or_default();
         self.run(given, origin)
     }
 
     fn scan(&self, world: &World) -> Candidate<'static> {
-        let leaf = &world.leaves[self.leaf];
-        let recorded = self.state.as_ref().and_then(|state| state.leaf.as_ref());
-        let leaf =
-            LeafOnDisk { is_missing: false, is_recorded: recorded == Some(leaf), leaf: Some(leaf.clone()) };
+        let leaf = LeafOnDisk { is_missing: false, leaf: Some(world.leaves[self.leaf].clone()) };
         let place = (self.name.clone(), self.source.clone(), None);
         let Run { domains, settings, given, origin, .. } = self.next_run(world);
         Candidate::new(place, settings, (domains, given, origin), leaf, self.state.clone())
