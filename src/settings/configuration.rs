@@ -26,7 +26,7 @@ pub(crate) struct Configuration {
     pub(crate) path: Option<PathBuf>,
     /// Settings for all lineages.
     pub(crate) layer: Layer,
-    /// Where they are, and the keys of the programs and URLs below.
+    /// Where each setting, `on_failure` and `heartbeat_url` is set.
     pub(super) origins: Origins,
     /// The `[[lineage]]` entries, in order.
     pub(crate) lineages: Vec<LineageEntry>,
@@ -34,7 +34,7 @@ pub(crate) struct Configuration {
     pub(crate) on_failure: Option<Program>,
     /// URL to call after each `sync`. Like `on_failure`, it is known even if other lines of the file are invalid.
     pub(crate) heartbeat_url: Option<HeartbeatUrl>,
-    /// Why the rest cannot be used, in the order of the file.
+    /// The errors, in the order of the file.
     pub(super) faults: Vec<SettingsError>,
 }
 

@@ -71,9 +71,11 @@ pub(crate) fn effective(
     // The others are shown with their settings, unless a flag or a variable overrides these.
     let is_shown =
         |fault: &&SettingsError| settings.iter().any(|setting| setting.error.as_ref() == Some(fault));
-    let faults = file.faults.iter().chain(layers.unusable().map(|(_, error)| error));
-    let error = faults.filter(|fault| !is_shown(fault)).next().cloned();
-    settings.first_mut().into_iter().for_each(|config| config.error.clone_from(&error));
+    let mut faults = file.faults.iter().chain(layers.unusable().map(|(_, error)| error));
+    let error = faults.find(|fault| !is_shown(fault)).cloned();
+    if let Some(config) = settings.first_mut() {
+        config.error = error;
+    }
     settings
 }
 
@@ -249,6 +251,21 @@ mod tests {
         let broken = lines(&Layer::default(), &[], "wait = \nstate_dir = '/kept'\n");
         assert!(broken.contains(&format!("state_dir = /kept ({FILE} line 2)")), "{broken:#?}");
         assert!(broken.contains(&"base_url = unset (default)".into()), "the file may hold it: {broken:#?}");
+    }
+
+    #[test]
+    fn overridden_faults_are_shown_with_the_file() {
+        let flags = Layer::one("wait", 5.into()).unwrap();
+        let rows = [
+            ("", "wait = 'soon'\n", "error: /etc/edgecert/config.toml:1: `wait`: "),
+            ("", "[[lineage]]\nwait = 'soon'\n", "error: /etc/edgecert/config.toml:2: `wait`: "),
+            ("soon", "", "error: EDGECERT_WAIT: "),
+        ];
+        for (variable, text, expected) in rows {
+            let variables = [("EDGECERT_WAIT", variable)];
+            let config = lines(&flags, &variables, text).swap_remove(0);
+            assert!(config.starts_with("config = ") && config.contains(expected), "{config}");
+        }
     }
 
     #[test]

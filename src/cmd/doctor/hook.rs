@@ -58,7 +58,7 @@ pub(super) fn check(source: &Source, title: &str, has_run: bool, host: &Host<'_>
             Subject::Hook.warn(detail, ATTACH)
         }
         (None, _) => {
-            let detail = format!("no hook is known of {title}; `edgecert sync` deploys its renewals");
+            let detail = format!("no hook is known for {title}; `edgecert sync` deploys its renewals");
             Subject::Hook.note(detail)
         }
     }

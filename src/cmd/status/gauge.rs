@@ -63,7 +63,7 @@ impl<'a> Gauge<'a> {
         Some(Self { quantity: Quantity::Lag, subject, value, limits })
     }
 
-    /// How long something may have been pending of which nothing else is known.
+    /// The lag of an unknown lineage, with the limits for an unknown lifetime.
     pub(super) fn unknown_lag(value: Duration, thresholds: &MonitoringArgs) -> Self {
         Self { quantity: Quantity::Lag, subject: Subject::Host, value, limits: thresholds.lag(None) }
     }
