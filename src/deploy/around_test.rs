@@ -133,13 +133,13 @@ impl<'h> Case<'h> {
             missed: &self.missed,
             verify: if self.is_verified { Verify::Auto } else { Verify::Off },
             allow: self.allow,
-            yields: !self.allow.older,
+            is_retry: false,
             force: self.force,
             now: NOW,
         };
         let mut report = Report::new("deploy");
         let has_sites = scope.has_sites(false, &mut report);
-        let groups = scope.survey_groups(!self.allow.older);
+        let groups = scope.survey_groups();
         let survey = self.survey(&groups);
         let Plan { uploads, targets, .. } = scope.plan(&survey);
         let spelled = |domain: &'a Domain| domain.spelled();

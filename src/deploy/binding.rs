@@ -15,7 +15,7 @@ pub(super) async fn bind_planned(request: &RolloutRequest<'_>, sites: &mut [Pend
 /// Binds the sites that should be bound to the uploaded record and, as just read, are not. Returns whether there were
 /// any.
 pub(super) async fn bind_missing(request: &RolloutRequest<'_>, sites: &mut [PendingSite<'_>]) -> bool {
-    let is_missing = |site: &PendingSite<'_>| site.is_binding_missing(request.deployment.allow().rebind);
+    let is_missing = |site: &PendingSite<'_>| site.is_binding_missing(request.deployment.settings.rebind);
     let any = sites.iter().any(is_missing);
     bind(request, sites, is_missing).await;
     any

@@ -143,22 +143,24 @@ impl Deployment<'_> {
         rollout::run(&request, report).await
     }
 
-    fn allow(&self) -> Allow {
-        Allow {
-            rebind: self.settings.rebind,
-            shrink: self.guards.allow_shrink,
-            older: self.guards.allow_older,
-            lets: self.guards.replace_lets,
-            partial: self.guards.allow_partial,
-        }
-    }
-
     /// A mounted secret may have to be readable by others, so this is not an error.
     fn warn_of_readable_key(&self, report: &mut Report) {
         let Some(key) = &self.source.files.key else { return };
         if file::is_open_to_others(key) {
             report.warnings.push(format!("others can read the private key {}", text::path(key)));
         }
+    }
+}
+
+/// What a run with these settings and guards may do.
+fn permissions(settings: &Settings, guards: Guards) -> Allow {
+    let Guards { allow_shrink, allow_older, replace_lets, allow_partial } = guards;
+    Allow {
+        rebind: settings.rebind,
+        shrink: allow_shrink,
+        older: allow_older,
+        lets: replace_lets,
+        partial: allow_partial,
     }
 }
 

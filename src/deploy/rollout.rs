@@ -1,12 +1,13 @@
 //! Rolls a vetted certificate out: list, plan, upload, bind, wait, and report for each site what the service and its
 //! edge show.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use super::binding::bind_planned;
 use super::displaced::displaced;
 use super::left_behind::left_by_renewal;
 use super::pending_site::{PendingSite, StoredRecord};
+use super::permissions;
 use super::polling::Polling;
 use super::request::RolloutRequest;
 use super::scope::Scope;
@@ -97,8 +98,6 @@ async fn run_planned(
     deployed.retain(|_, record| {
         deployments.leaves_in(*record).iter().all(|known| known.leaf.fingerprint == fingerprint)
     });
-    let none = HashMap::new();
-    let allow = request.deployment.allow();
     let scope = Scope {
         lineage,
         leaf: leaf.to_leaf(),
@@ -107,11 +106,10 @@ async fn run_planned(
         account: &account,
         deployments,
         deployed: &deployed,
-        missed: if request.deployment.force { &none } else { &memory.missed },
+        missed: &memory.missed,
         verify: request.deployment.settings.verify,
-        allow,
-        // In a retry, the other lineage may have taken the site back: they would take turns.
-        yields: !allow.older || request.journal.is_retry(),
+        allow: permissions(request.deployment.settings, request.deployment.guards),
+        is_retry: request.journal.is_retry(),
         force: request.deployment.force,
         now: clock::now(),
     };
@@ -123,8 +121,11 @@ async fn run_planned(
     }
     let chain = request.vetted.chain();
     let edge = Edge::new(chain, &request.deployment.settings.edge_addresses, request.clients.handshakes()?);
-    let groups = scope.survey_groups(!allow.older);
-    let survey = Survey::run(request, &edge, &groups, &deployed).await;
+    let survey = if scope.needs_survey() {
+        Survey::run(request, &edge, &scope.survey_groups(), &deployed).await
+    } else {
+        Survey::default()
+    };
     let plan = scope.plan(&survey);
     report.warnings.extend(left_by_renewal(lineage, &scope.names, &account, deployments));
     let log = EdgeLog { survey: &survey, leaf: &scope.leaf, now: scope.now };

@@ -40,8 +40,8 @@ pub(super) struct Scope<'a, 'l> {
     pub(super) missed: &'a HashMap<u64, u64>,
     pub(super) verify: Verify,
     pub(super) allow: Allow,
-    /// Whether to leave sites to other lineages of this host with later leaves.
-    pub(super) yields: bool,
+    /// Whether `sync` repeats a pending run.
+    pub(super) is_retry: bool,
     /// Upload even for sites that have the leaf.
     pub(super) force: bool,
     pub(super) now: OffsetDateTime,
@@ -72,9 +72,10 @@ impl<'l> Scope<'_, 'l> {
         self.account.sites.iter().any(|site| self.requests(site))
     }
 
-    /// Which other lineage of this host provides the certificate of a site, if any.
+    /// Which other lineage of this host provides the certificate of a site, if any and unless this one may replace later
+    /// leaves. In a retry, the other one may have taken the site back: they would take turns.
     fn superseded_on(&self, site: &Site) -> Option<NotNeeded> {
-        if !self.yields {
+        if self.allow.older && !self.is_retry {
             return None;
         }
         let record = site.cert_id.filter(|id| !self.account.listing.is_deleted(*id));
@@ -93,9 +94,14 @@ impl<'l> Scope<'_, 'l> {
         self.account.sites.iter().copied().filter(|site| self.wants(site))
     }
 
-    /// The sites that serve each record that may be replaced. Without `with_others`, only those that must get the
+    /// Whether what the edges serve decides anything.
+    pub(super) fn needs_survey(&self) -> bool {
+        self.verify != Verify::Off && !(self.force && self.allow.older)
+    }
+
+    /// The sites that serve each record that may be replaced. If it may hold a later leaf, only those that must get the
     /// certificate.
-    pub(super) fn survey_groups(&self, with_others: bool) -> Vec<SurveyGroup<'l>> {
+    pub(super) fn survey_groups(&self) -> Vec<SurveyGroup<'l>> {
         let wanted: Vec<&Site> = self.wanted().collect();
         let hosts: HashSet<&str> = wanted.iter().map(|site| site.domain.host()).collect();
         let is_stored_for_wanted = |record: &&&Record| {
@@ -111,7 +117,7 @@ impl<'l> Scope<'_, 'l> {
             let group = groups.entry(id).or_default();
             if wanted.contains(&site.id) {
                 group.wanted.push(site);
-            } else if with_others && group.others.len() < MAX_OTHER_SITES {
+            } else if !self.allow.older && group.others.len() < MAX_OTHER_SITES {
                 group.others.push(site);
             }
         }
@@ -152,13 +158,14 @@ impl<'l> Scope<'_, 'l> {
         let shows_leaf = |site: &&&Site| survey.view(site.id).is_some_and(EdgeView::is_current);
         let current = self.account.sites.iter().filter(shows_leaf).filter_map(|site| site.cert_id);
         let current: HashSet<u64> = current.collect();
+        let none = HashMap::new();
         let request = PlanRequest {
             covers: &|domain| self.names.cover(domain),
             domains: self.domains,
             later_leaf: &|record| self.later_leaf(record, survey),
             keeps_names: &|record| current.contains(&record) || self.keeps_names(record, survey),
             not_needed: &self.not_needed(survey),
-            missed: self.missed,
+            missed: if self.force { &none } else { self.missed },
             allow: self.allow,
         };
         Plan::new(self.account, &request)

@@ -11,6 +11,7 @@ pub(crate) use self::world::{
 };
 pub(crate) use super::conversion::recorded_sites;
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
+use super::permissions;
 use super::rollout::{pending_sites, report_gaps, report_results};
 use super::scope::{Scope, SurveyGroup};
 use super::survey::{EdgeLog, Survey, tried};
@@ -21,7 +22,7 @@ use crate::error::{Diagnostic as _, ErrorKind};
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
-use crate::plan::{Allow, IndexedListing, Plan, Upload};
+use crate::plan::{IndexedListing, Plan, Upload};
 use crate::report::Report;
 use crate::settings::{Guards, Settings, Verify};
 use crate::state::{LineageState, ServiceDeployments, SiteState};
@@ -78,7 +79,6 @@ impl ModelDeployment<'_> {
         }
         let names = names_of(&leaf);
         let account = self.listing.around(&names, self.domains, []);
-        let none = HashMap::new();
         let scope = Scope {
             lineage: self.lineage,
             leaf: leaf.clone(),
@@ -87,10 +87,10 @@ impl ModelDeployment<'_> {
             account: &account,
             deployments: self.deployments,
             deployed: self.deployed,
-            missed: if self.force { &none } else { self.missed },
+            missed: self.missed,
             verify: self.settings.verify,
-            allow: self.allow(),
-            yields: !self.guards.allow_older || self.is_retry,
+            allow: permissions(self.settings, self.guards),
+            is_retry: self.is_retry,
             force: self.force,
             now: world.now,
         };
@@ -99,7 +99,10 @@ impl ModelDeployment<'_> {
             Ok(false) => return Some(Ok(())),
             Err(error) => return Some(Err(anyhow::anyhow!("{error}"))),
         }
-        let survey = self.survey(world, &scope.survey_groups(!self.guards.allow_older));
+        let mut survey = Survey::default();
+        if scope.needs_survey() {
+            self.observe(world, &scope.survey_groups(), &mut survey);
+        }
         let plan = scope.plan(&survey);
         if is_killed(world) {
             return None;
@@ -110,11 +113,7 @@ impl ModelDeployment<'_> {
         Some(Ok(()))
     }
 
-    fn survey(&self, world: &World, groups: &[SurveyGroup<'_>]) -> Survey {
-        let mut survey = Survey::default();
-        if self.settings.verify == Verify::Off || self.force && self.guards.allow_older {
-            return survey;
-        }
+    fn observe(&self, world: &World, groups: &[SurveyGroup<'_>], survey: &mut Survey) {
         for group in groups {
             for site in tried(group) {
                 let view = self.view(world, site);
@@ -128,18 +127,6 @@ impl ModelDeployment<'_> {
         let rest =
             survey.due(groups, |survey, group| !self.force && survey.may_be_current(group, self.deployed));
         survey.add(rest.into_iter().map(|site| (site, self.view(world, site))));
-        survey
-    }
-
-    fn allow(&self) -> Allow {
-        let Guards { allow_shrink, allow_older, replace_lets, allow_partial } = self.guards;
-        Allow {
-            rebind: self.settings.rebind,
-            shrink: allow_shrink,
-            older: allow_older,
-            lets: replace_lets,
-            partial: allow_partial,
-        }
     }
 
     fn view(&self, world: &World, site: &Site) -> EdgeView {
