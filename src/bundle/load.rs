@@ -12,6 +12,7 @@ use super::parse::Bundle;
 use crate::cert::{self, Certificate};
 use crate::clock::Deadline;
 use crate::file::{self, ReadError};
+use crate::leaf::Leaf;
 use crate::runtime::offload;
 use crate::text;
 
@@ -99,6 +100,14 @@ pub(crate) fn peek_leaf(files: &Files, known: Option<&str>) -> Result<LeafPeek, 
         Ok(chain) => LeafPeek::Other(Box::new(chain.leaf)),
         Err(_) => LeafPeek::Unusable,
     })
+}
+
+/// The leaf on disk; `None` if it cannot be read.
+pub(crate) fn leaf(files: &Files) -> Option<Leaf> {
+    match peek_leaf(files, None) {
+        Ok(LeafPeek::Other(leaf)) => Some(leaf.to_leaf()),
+        _ => None,
+    }
 }
 
 /// Decodes the certificate that begins a PEM file; `None` if the file has to be parsed in full.

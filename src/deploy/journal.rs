@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::conversion::recorded_sites;
-use crate::bundle::{self, LeafPeek};
+use crate::bundle;
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
 use crate::error::{CommandError, ErrorKind};
@@ -342,10 +342,7 @@ impl Journal {
     /// or if the options are from the state.
     fn peek_leaf(&self) -> Option<Leaf> {
         self.store.as_ref().filter(|_| matches!(self.options.origin, Origin::Hook | Origin::Hand))?;
-        match bundle::peek_leaf(&self.source.files, None) {
-            Ok(LeafPeek::Other(leaf)) => Some(leaf.to_leaf()),
-            _ => None,
-        }
+        bundle::leaf(&self.source.files)
     }
 
     /// Changes the state without a deployment.

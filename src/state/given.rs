@@ -77,14 +77,17 @@ impl Given {
 }
 
 impl LineageState {
-    /// The options for the leaf on disk: those of a pending run for it, else the standing ones. A leaf that cannot be read
-    /// at the moment, `None`, ends no pending run.
-    pub(crate) fn given(&self, on_disk: Option<&Leaf>) -> (Given, Origin) {
+    /// Whether the leaf on disk, `None` if it cannot be read at the moment, may be that of the last run.
+    pub(crate) fn may_be_recorded(&self, on_disk: Option<&Leaf>) -> bool {
         let is_known =
             |leaf: &Leaf| self.leaf.as_ref().is_some_and(|known| known.fingerprint == leaf.fingerprint);
-        let is_recorded = on_disk.is_none_or(is_known);
+        on_disk.is_none_or(is_known)
+    }
+
+    /// The options for the leaf on disk: those of a pending run for it, else the standing ones.
+    pub(crate) fn given(&self, on_disk: Option<&Leaf>) -> (Given, Origin) {
         match (&self.pending, &self.standing) {
-            (Some(pending), _) if is_recorded => (pending.given.clone(), Origin::Retry),
+            (Some(pending), _) if self.may_be_recorded(on_disk) => (pending.given.clone(), Origin::Retry),
             (_, Some(standing)) => (standing.clone(), Origin::Standing),
             // Nothing else says where the service is.
             (Some(pending), None) => (pending.given.service(), Origin::Standing),

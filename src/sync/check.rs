@@ -145,8 +145,7 @@ impl<'c, 'a> Check<'c, 'a> {
         }
         let deadline = Deadline::after(LOCK_TIMEOUT);
         let opened = lineage.open(examiner, state_dir, deadline, report).await?;
-        // Not `<`: the clock may have been set back in between.
-        let Some((mut journal, _)) = opened.filter(|(_, now)| now.begun == lineage.begun) else {
+        let Some((mut journal, _)) = opened.filter(|(_, now)| !now.has_newer_run(lineage)) else {
             return Ok(());
         };
         match &lineage.leaf {

@@ -98,10 +98,8 @@ impl<'a> Workers<'_, 'a> {
         let deadline = Deadline::after(timeout);
         let opened = scanned.open(self.examiner, self.state_dir, deadline, report).await?;
         let Some((mut journal, lineage)) = opened else { return Ok(Ended::Forgotten) };
-        // Not `<`: the clock may have been set back in between.
-        let has_newer_run = lineage.begun != scanned.begun;
         if use_snapshot {
-            if has_newer_run || lineage.domains != scanned.domains {
+            if lineage.has_newer_run(scanned) || lineage.domains != scanned.domains {
                 return Ok(Ended::Deferred);
             }
             journal.expect_names(scanned.leaf.as_ref().map(|leaf| leaf.names.clone()).unwrap_or_default());
@@ -171,6 +169,12 @@ impl<'a> Candidate<'a> {
             ..run_options(Some(&now.settings), &now.domains, now.given.clone(), now.origin)
         });
         Ok(Some((journal, now)))
+    }
+
+    /// Whether another run has begun since an earlier examination.
+    pub(super) fn has_newer_run(&self, earlier: &Self) -> bool {
+        // Not `>`: the clock may have been set back in between.
+        self.begun != earlier.begun
     }
 }
 

@@ -31,7 +31,7 @@ const IMPORTS: [(&str, &[&str]); 42] = [
     ("key", &["der", "pem", "secret"]),
     // `key` for the public key of a certificate.
     ("cert", &["der", "key", "leaf", "pem", "text"]),
-    ("bundle", &["cert", "clock", "file", "key", "pem", "runtime", "text"]),
+    ("bundle", &["cert", "clock", "file", "key", "leaf", "pem", "runtime", "text"]),
     ("check", &["bundle", "cert", "hint", "key", "names", "text"]),
     ("source", &["bundle", "env", "file", "text"]),
     // Settings and state.

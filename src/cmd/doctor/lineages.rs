@@ -13,7 +13,7 @@ use super::hook::{self, ATTACH};
 use super::host::Host;
 use super::service::Account;
 use crate::api::Site;
-use crate::bundle::{self, LeafPeek};
+use crate::bundle;
 use crate::check::Status;
 use crate::clock::Deadline;
 use crate::deploy::{Deployment, Journal};
@@ -66,14 +66,10 @@ impl HostLineage {
         target: impl FnOnce(&Given) -> Option<(Arc<Settings>, usize)>,
         host: &Host<'_>,
     ) -> Option<Self> {
-        let leaf = leaf_on_disk(&source);
-        let recorded = state.and_then(|state| state.leaf.as_ref());
-        let is_recorded = leaf
-            .as_ref()
-            .is_none_or(|leaf| recorded.is_some_and(|recorded| recorded.fingerprint == leaf.fingerprint));
+        let leaf = bundle::leaf(&source.files);
         let given = state.map(|state| state.given(leaf.as_ref()).0).unwrap_or_default();
         // A renewal may supersede the other lineage in turn.
-        let superseded = state.filter(|state| is_recorded && state.is_superseded());
+        let superseded = state.filter(|state| state.may_be_recorded(leaf.as_ref()) && state.is_superseded());
         let reason = |state: &LineageState| state.sites.iter().find_map(|site| site.detail.clone());
         let leaf = leaf.filter(|_| superseded.is_none());
         let has_hook_run = state.is_some_and(|state| state.has_hook_run);
@@ -231,14 +227,6 @@ impl HostLineage {
     }
 }
 
-/// The leaf in the files of a lineage; `None` if they hold none that could be deployed.
-fn leaf_on_disk(source: &Source) -> Option<Leaf> {
-    match bundle::peek_leaf(&source.files, None) {
-        Ok(LeafPeek::Other(leaf)) => Some(leaf.to_leaf()),
-        _ => None,
-    }
-}
-
 /// Finds the lineages of ACME clients that cover sites and that edgecert does not manage, and reports directories that
 /// cannot be searched.
 pub(super) fn find_unmanaged(
@@ -252,7 +240,7 @@ pub(super) fn find_unmanaged(
     let paths: HashSet<PathBuf> = managed.iter().map(|lineage| lineage.source.real_path()).collect();
     found.retain(|source| !paths.contains(&source.real_path()));
     let lineages = found.into_iter().filter_map(|source| {
-        let leaf = leaf_on_disk(&source)?;
+        let leaf = bundle::leaf(&source.files)?;
         Some(HostLineage::new(source, Some(leaf), (Arc::clone(settings), 0), false, host))
     });
     let covers_site = |lineage: &HostLineage| sites.iter().any(|site| lineage.covers(&site.domain));
