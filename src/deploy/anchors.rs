@@ -5,7 +5,6 @@ use std::sync::Arc;
 use rustls::RootCertStore;
 
 use super::Deployment;
-use super::journal::Journal;
 use crate::api::SetupError;
 use crate::check::{PathRule, Status};
 use crate::clock::Deadline;
@@ -19,20 +18,18 @@ pub(crate) struct LoadedAnchors {
 }
 
 impl LoadedAnchors {
-    /// Loads the anchors for a deployment; `None` if the path is not to be checked, or an earlier run checked it for this
-    /// leaf.
+    /// Loads the anchors for a deployment; `None` if the path is not to be checked.
     pub(super) fn for_deployment(
         deployment: &Deployment<'_>,
-        journal: &Journal,
         stores: &TrustStores,
     ) -> Result<Option<Self>, SetupError> {
         let settings = deployment.settings;
-        if let TrustPolicy::Advisory(roots) = &settings.trust_anchors {
+        if let TrustPolicy::Advisory(roots) = &settings.trust_anchors
+            && deployment.upload_only
+            && !connects_with(roots, settings)
+        {
             // Loading the system's roots takes longer than the rest of a bare upload.
-            let is_costly = deployment.upload_only && !connects_with(roots, settings);
-            if is_costly || journal.is_path_checked() {
-                return Ok(None);
-            }
+            return Ok(None);
         }
         Self::load(&settings.trust_anchors, stores, deployment.deadline)
     }
@@ -66,11 +63,6 @@ impl LoadedAnchors {
     /// The rule for the local checks.
     pub(crate) fn rule(&self) -> PathRule<'_> {
         PathRule { anchors: &self.store, no_path: self.no_path }
-    }
-
-    /// Whether a chain without a path is only a warning, which is given once per leaf.
-    pub(super) fn is_advisory(&self) -> bool {
-        self.no_path == Status::Warn
     }
 }
 

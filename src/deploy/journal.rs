@@ -61,8 +61,6 @@ pub(crate) struct Journal {
     /// Whether the state file must stay as it is.
     is_read_only: bool,
     write_error: Option<WriteError>,
-    /// Fingerprint of the leaf, if this run checked its path to a root of the system.
-    path_checked: Option<String>,
 }
 
 impl Journal {
@@ -123,7 +121,6 @@ impl Journal {
             is_withdrawn: false,
             is_read_only: false,
             write_error: None,
-            path_checked: None,
         }
     }
 
@@ -238,17 +235,6 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether an earlier run checked the leaf's path to a root of the system, and warned if there is none.
-    pub(super) fn is_path_checked(&self) -> bool {
-        let checked = self.state.as_ref().and_then(|state| state.path_checked.as_ref());
-        self.leaf.as_ref().is_some_and(|leaf| checked == Some(&leaf.fingerprint))
-    }
-
-    /// Records that this run checked the path.
-    pub(super) fn set_path_checked(&mut self) {
-        self.path_checked = self.leaf.as_ref().map(|leaf| leaf.fingerprint.clone());
-    }
-
     /// Writes the intent to deploy.
     pub(crate) fn begin(&mut self, report: &mut Report) {
         let before = self.state.take();
@@ -256,7 +242,6 @@ impl Journal {
         let (source, leaf) = (self.source.clone(), self.leaf.clone());
         self.state = Some(LineageState::begin(before, source, &self.options, leaf, clock::now()));
         self.has_begun = true;
-        self.note_checked_path();
         let known = self.state.as_ref().zip(self.before.as_ref());
         if known.is_none_or(|(state, before)| !state.adds_nothing_to(before)) {
             self.write_with(Store::write, report);
@@ -285,8 +270,7 @@ impl Journal {
         }
         if !self.has_begun {
             if report.exit_code() == 0 {
-                self.note_checked_path();
-                return self.path_checked.is_some();
+                return false;
             }
             self.leaf = self.leaf.take().or_else(|| self.peek_leaf());
             self.begin(report);
@@ -371,12 +355,6 @@ impl Journal {
     /// Takes the reason why the state could not be written, for a run that must not go on without it.
     pub(crate) fn take_write_error(&mut self) -> Option<WriteError> {
         self.write_error.take()
-    }
-
-    fn note_checked_path(&mut self) {
-        if let (Some(state), Some(checked)) = (&mut self.state, &self.path_checked) {
-            state.path_checked = Some(checked.clone());
-        }
     }
 
     /// Writes a state that a later run will establish again if a power failure undoes it, in another thread.

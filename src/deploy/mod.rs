@@ -79,7 +79,7 @@ impl Deployment<'_> {
         if let Ok(chain) = &bundle.chain {
             journal.set_leaf(&chain.leaf)?;
         }
-        let anchors = LoadedAnchors::for_deployment(self, journal, clients.trust_stores())?;
+        let anchors = LoadedAnchors::for_deployment(self, clients.trust_stores())?;
         let path = anchors.as_ref().map(LoadedAnchors::rule);
         let directory = self.source.acme_directory();
         report.add_findings(&check::run(&bundle, &self.check_context(path, directory.as_deref())));
@@ -87,9 +87,6 @@ impl Deployment<'_> {
             report.fail_checks();
             return Ok(());
         };
-        if anchors.as_ref().is_some_and(LoadedAnchors::is_advisory) {
-            journal.set_path_checked();
-        }
         self.roll_out(&vetted, journal, clients, report).await
     }
 

@@ -61,9 +61,6 @@ pub(crate) struct LineageState {
     /// The leaf of the last success before the current deployment; `None`: none is known.
     #[serde(rename = "deployed_before", default)]
     pub(crate) previously_deployed: Option<Leaf>,
-    /// Fingerprint of the last leaf whose path to a root of the system was checked; `None`: there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) path_checked: Option<String>,
     /// When `sync` last checked the edges of all sites without a deployment; `None`: not since the last deployment.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "rfc3339::millis::option")]
     pub(crate) edge_checked_at: Option<OffsetDateTime>,
@@ -154,7 +151,6 @@ impl LineageState {
             sites_service: None,
             records: RecordMemory::default(),
             previously_deployed: None,
-            path_checked: None,
             edge_checked_at: None,
             has_hook_run: false,
         }

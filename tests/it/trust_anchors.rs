@@ -1,4 +1,4 @@
-//! The path of the chain to a root: a warning once per leaf, a refusal with `trust_anchors`, and what it costs.
+//! The path of the chain to a root: a warning, a refusal with `trust_anchors`, and what it costs.
 
 use std::fs;
 use std::path::Path;
@@ -67,13 +67,9 @@ fn opens_of_system_roots(hook: Hook) -> usize {
 }
 
 #[test]
-fn unset_warns_once_per_leaf() {
-    let (service, state, private) = (sandbox(&["a.example"]), TempDir::new().unwrap(), Private::new());
-    let deploy = || {
-        let hook = private.deploy(&service).env("EDGECERT_STATE_DIR", state.path());
-        hook.succeeds()
-    };
-    let first = deploy();
+fn unset_warns() {
+    let (service, private) = (sandbox(&["a.example"]), Private::new());
+    let first = private.deploy(&service).succeeds();
     expect![[r#"
         a.example   P-256, expires DATE (TIME)
           ! checked   dates, names, key, purpose, chain, issuer; 1 warning
@@ -84,38 +80,6 @@ fn unset_warns_once_per_leaf() {
         edgecert: warning: LINEAGE/fullchain.pem has no path to a root of the system's trust store: the chain does not end at one; name the root of a private CA with --trust-anchors FILE, or pass --trust-anchors off
     "#]]
     .assert_eq(&first.snapshot());
-    let recorded = state_in(state.path());
-    assert_eq!(recorded["path_checked"], recorded["certificate"]["fingerprint"]);
-    for _ in 0..2 {
-        assert_eq!(deploy().stderr, "");
-    }
-    private.renew();
-    assert!(deploy().stderr.contains(NO_PATH));
-    assert_eq!(deploy().stderr, "");
-}
-
-#[test]
-fn good_path_is_remembered() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let deploy = || {
-        let hook = edgecert().called_by_certbot(&lineage).against(&service);
-        hook.env("EDGECERT_STATE_DIR", state.path())
-    };
-    assert_ne!(opens_of_system_roots(deploy()), 0);
-    assert_eq!(opens_of_system_roots(deploy()), 0);
-    lineage.renew(&["a.example"]);
-    assert_ne!(opens_of_system_roots(deploy()), 0);
-}
-
-#[test]
-fn failed_run_does_not_hide_the_warning() {
-    let (service, state, private) = (sandbox(&["a.example"]), TempDir::new().unwrap(), Private::new());
-    let deploy = || private.deploy(&service).env("EDGECERT_STATE_DIR", state.path());
-    // Refused by another check, which is the only message.
-    let output = deploy().for_domain("other.example").exits_with(65);
-    assert!(!output.stderr.contains(NO_PATH), "{}", output.stderr);
-    assert!(deploy().succeeds().stderr.contains(NO_PATH));
 }
 
 #[test]

@@ -131,7 +131,6 @@ impl HostLineage {
             deadline: Deadline::after(self.settings.timeout),
             progress: &(),
         };
-        // Without the state, which says whether the chain was checked before: a deployment warns of it only once.
         let mut journal = Journal::read_only(&self.source, None, &mut report);
         let result = deployment.run(&mut journal, &account.clients, &mut report).await;
         self.blocked = report.errors().iter().filter(|error| error.site().is_some()).cloned().collect();
