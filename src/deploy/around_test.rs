@@ -7,7 +7,7 @@ use fastrand::Rng;
 use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 
-use super::left_behind::left_by_renewal;
+use super::neighbours::left_by_renewal;
 use super::scope::{Scope, SurveyGroup};
 use super::survey::{Survey, tried};
 use crate::api::{Listing, Record, Site};
@@ -122,7 +122,7 @@ impl<'h> Case<'h> {
 
     fn decisions<'a>(&'a self, account: &Account<'a>) -> Decisions<'a> {
         let deployments = &self.host.deployments;
-        let scope = Scope {
+        let mut scope = Scope {
             lineage: LINEAGE,
             leaf: self.leaf.clone(),
             names: self.names(),
@@ -136,12 +136,13 @@ impl<'h> Case<'h> {
             is_retry: false,
             force: self.force,
             now: NOW,
+            survey: Survey::default(),
         };
         let mut report = Report::new("deploy");
         let has_sites = scope.has_sites(false, &mut report);
         let groups = scope.survey_groups();
-        let survey = self.survey(&groups);
-        let Plan { uploads, targets, .. } = scope.plan(&survey);
+        scope.survey = self.survey(&groups);
+        let Plan { uploads, targets, .. } = scope.plan();
         let spelled = |domain: &'a Domain| domain.spelled();
         let uploads = uploads.into_iter().map(|upload| {
             let alternatives = upload.alternatives.into_iter().map(spelled).collect();
@@ -153,7 +154,7 @@ impl<'h> Case<'h> {
             has_sites: has_sites.map_err(|error| error.to_string()),
             error: report.error(),
             unlisted: report.deployed.sites.iter().map(|site| site.domain.spelled().to_owned()).collect(),
-            not_needed: scope.not_needed(&survey).into_iter().collect(),
+            not_needed: scope.not_needed().into_iter().collect(),
             warnings: left_by_renewal(LINEAGE, &scope.names, account, deployments),
             groups: groups.iter().map(|group| (addresses(&group.wanted), addresses(&group.others))).collect(),
             uploads: uploads.collect(),

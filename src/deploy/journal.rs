@@ -3,36 +3,26 @@
 //!
 //! A state directory that cannot be written is a warning here: the deployment matters more than its journal.
 
-use std::collections::HashMap;
+use std::cell::LazyCell;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use super::conversion::recorded_sites;
 use crate::bundle;
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
 use crate::error::{CommandError, ErrorKind};
 use crate::hint::Hint;
 use crate::leaf::Leaf;
-use crate::report::Report;
+use crate::names::Domain;
+use crate::report::{Report, SiteReport};
 use crate::runtime::offload;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::{
-    self, Deployments, LineageState, Lock, LockError, Origin, RunOptions, ServiceDeployments, Store,
-    WriteError,
+    self, Deployments, Given, LineageState, Lock, LockError, Origin, RunOptions, ServiceDeployments,
+    SiteState, Store, WriteError,
 };
 use crate::text;
-
-/// What earlier runs on a lineage left behind.
-pub(super) struct Memory {
-    service: String,
-    /// The record of each site that one deployed this leaf to.
-    pub(super) deployed: HashMap<u64, u64>,
-    /// The record of each site that an upload of this leaf did not reach, because that record feeds it.
-    pub(super) missed: HashMap<u64, u64>,
-    /// The records in which one stored a leaf.
-    pub(super) records: Vec<u64>,
-}
 
 /// The state of one lineage while it is deployed.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about one run")]
@@ -174,46 +164,31 @@ impl Journal {
         &self.name
     }
 
-    /// What earlier runs left behind. To be called before the intent is written.
-    pub(super) fn memory(&self, settings: &Settings) -> Memory {
-        let service = settings.base_url.to_string();
-        let of_leaf = self.state.as_ref().zip(self.leaf.as_ref());
-        let deployed = of_leaf.map(|(state, leaf)| state.deployed_sites(&service, leaf)).unwrap_or_default();
-        let missed = of_leaf.map(|(state, leaf)| state.missed_sites(&service, leaf)).unwrap_or_default();
-        let records = self.state.as_ref().map(|state| state.stored_records(&service)).unwrap_or_default();
-        Memory { service, deployed, missed, records }
-    }
-
     /// What this lineage, before this run, and those that were ever deployed to one of these sites have deployed.
     pub(super) fn neighbours<'h>(
         &self,
-        memory: &Memory,
+        service: &str,
         hosts: impl Iterator<Item = &'h str>,
         report: &mut Report,
     ) -> ServiceDeployments {
         let own = (self.name.as_str(), self.state_before());
-        let neighbours = self.store.as_ref().map(|store| store.neighbours(&memory.service, hosts, own));
+        let neighbours = self.store.as_ref().map(|store| store.neighbours(service, hosts, own));
         let (deployments, errors) = neighbours.unwrap_or_default();
         report.warnings.extend(errors.iter().map(ToString::to_string));
-        deployments.of_service(&memory.service)
+        deployments.of_service(service)
     }
 
     /// Everything that lineages of this host deployed to the service.
-    pub(super) fn all_deployments(&self, memory: &Memory) -> ServiceDeployments {
+    pub(super) fn all_deployments(&self, service: &str) -> ServiceDeployments {
         let states = self.store.as_ref().map(|store| store.read_all().0).unwrap_or_default();
-        states.into_iter().collect::<Deployments>().of_service(&memory.service)
+        states.into_iter().collect::<Deployments>().of_service(service)
     }
 
     /// Notes for the runs on other lineages that this one is deployed to these sites. Must precede the upload.
-    pub(super) fn claim<'h>(
-        &self,
-        memory: &Memory,
-        hosts: impl Iterator<Item = &'h str>,
-        report: &mut Report,
-    ) {
+    pub(super) fn claim<'h>(&self, service: &str, hosts: impl Iterator<Item = &'h str>, report: &mut Report) {
         let is_recorded = !self.is_read_only && self.write_error.is_none();
         let Some(store) = self.store.as_ref().filter(|_| is_recorded) else { return };
-        let claims = hosts.map(|host| store.claim(&memory.service, host, &self.name));
+        let claims = hosts.map(|host| store.claim(service, host, &self.name));
         if let Err(error) = claims.collect::<Result<(), WriteError>>() {
             report.warnings.push(format!("other lineages may not notice this deployment: {error}"));
         }
@@ -301,7 +276,7 @@ impl Journal {
     }
 
     /// The state before this run.
-    fn state_before(&self) -> Option<&LineageState> {
+    pub(super) fn state_before(&self) -> Option<&LineageState> {
         if self.has_begun { self.before.as_ref() } else { self.state.as_ref() }
     }
 
@@ -395,6 +370,57 @@ fn is_pipe(path: &Path) -> bool {
 
 fn not_recorded(reason: &str) -> String {
     format!("this deployment is not recorded: {reason}")
+}
+
+/// How a run deploys a lineage, for its state. The service is unknown if the settings could not be resolved.
+pub(crate) fn run_options(
+    settings: Option<&Settings>,
+    domains: &[Domain],
+    given: Given,
+    origin: Origin,
+) -> RunOptions {
+    let service = settings.map(|settings| settings.base_url.to_string());
+    RunOptions { service, domains: domains.to_vec(), given, origin, ..RunOptions::default() }
+}
+
+/// The sites that a run was for or bound, with what earlier runs saw of their edges, and those that an earlier run bound
+/// through a record that they share with these.
+pub(crate) fn recorded_sites(sites: &[SiteReport], state: &LineageState) -> Vec<SiteState> {
+    let before = &state.sites;
+    let by_id: HashMap<u64, &SiteState> = before.iter().filter_map(|site| Some((site.id?, site))).collect();
+    // The bare upload reports no ids.
+    let by_host = LazyCell::new(|| {
+        before.iter().map(|site| (site.domain.host(), site)).collect::<HashMap<&str, &SiteState>>()
+    });
+    let is_own = |site: &SiteReport| site.is_required || site.outcome.is_bound();
+    let records: HashSet<u64> =
+        sites.iter().filter(|site| is_own(site)).filter_map(|site| site.cert_id).collect();
+    let recorded = sites.iter().filter_map(|site| {
+        let by_id = site.id.and_then(|id| by_id.get(&id));
+        let known = by_id.or_else(|| by_host.get(site.domain.host())).copied();
+        if is_own(site) {
+            let mut edge = known.map(|known| known.edge.clone()).unwrap_or_default();
+            edge.add(&site.findings);
+            return Some(SiteState {
+                id: site.id,
+                domain: site.domain.clone(),
+                cname: site.cname.clone(),
+                cert_id: site.cert_id,
+                outcome: site.outcome.clone(),
+                detail: site.detail.clone(),
+                leaf: None,
+                edge,
+            });
+        }
+        let is_still_reached = |known: &&SiteState| {
+            known.outcome.is_bound()
+                && known.cert_id == site.cert_id
+                && known.cert_id.is_some_and(|id| records.contains(&id))
+                && state.is_of_current_leaf(known)
+        };
+        known.filter(is_still_reached).cloned()
+    });
+    recorded.collect()
 }
 
 #[cfg(test)]

@@ -2,18 +2,14 @@
 //! site, record the result.
 //!
 //! `deploy` and `sync` take this path. It gets resolved settings and plain options, fills a report and prints nothing.
-//! The steps are in files of their own; types that they share are in `request` and `pending_site`, below all steps.
+//! The steps are in files of their own.
 
 mod anchors;
-mod binding;
 mod client_cache;
-mod conversion;
-mod displaced;
 mod journal;
-mod left_behind;
+mod neighbours;
 mod pending_site;
 mod polling;
-mod request;
 mod rollout;
 mod scope;
 mod shared_listing;
@@ -25,12 +21,10 @@ mod verdict;
 
 pub(crate) use self::anchors::LoadedAnchors;
 pub(crate) use self::client_cache::ClientCache;
-pub(crate) use self::conversion::run_options;
-pub(crate) use self::journal::Journal;
-pub(crate) use self::left_behind::left_behind;
-pub(crate) use self::request::AccountSnapshot;
-use self::request::RolloutRequest;
-pub(crate) use self::rollout::incomplete_listing;
+pub(crate) use self::journal::{Journal, run_options};
+pub(crate) use self::neighbours::left_behind;
+use self::rollout::Rollout;
+pub(crate) use self::rollout::{AccountSnapshot, incomplete_listing};
 use crate::bundle::{self, Bundle, Wait};
 use crate::check::{self, CheckContext, PathRule, Status, Vetted};
 use crate::clock::{self, Deadline};
@@ -130,14 +124,13 @@ impl Deployment<'_> {
         clients: &ClientCache,
         report: &mut Report,
     ) -> Result<(), CommandError> {
-        let memory = journal.memory(self.settings);
         journal.begin(report);
         let mut redactor = Redactor::default();
         vetted.key().hide_in(&mut redactor);
         let client = clients.client(self.settings, redactor, self.deadline)?;
-        let request =
-            RolloutRequest { deployment: self, client: &client, clients, vetted, journal, memory: &memory };
-        rollout::run(&request, report).await
+        let rollout =
+            Rollout { deployment: self, settings: self.settings, client: &client, clients, vetted, journal };
+        rollout.run(report).await
     }
 
     /// A mounted secret may have to be readable by others, so this is not an error.

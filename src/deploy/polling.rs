@@ -8,10 +8,10 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::{sleep, timeout};
 
-use super::binding::bind_missing;
 use super::pending_site::{PendingSite, SiteReading};
-use super::request::{MAX_OBSERVED_SITES, RolloutRequest};
+use super::rollout::Rollout;
 use super::shared_listing::ListedSites;
+use super::survey::MAX_OBSERVED_SITES;
 use crate::api::{MAX_CONCURRENT_REQUESTS, Site};
 use crate::clock::Deadline;
 use crate::progress::Phase;
@@ -26,7 +26,7 @@ const LAST_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The inputs of the wait besides the sites.
 pub(super) struct Polling<'a> {
-    pub(super) request: &'a RolloutRequest<'a>,
+    pub(super) rollout: &'a Rollout<'a>,
     pub(super) edge: &'a Edge<'a>,
     /// The number of sites in the account.
     pub(super) account_sites: usize,
@@ -38,12 +38,12 @@ impl Polling<'_> {
         if !sites.iter().any(PendingSite::is_worth_reading) {
             return;
         }
-        let settings = self.request.deployment.settings;
+        let settings = self.rollout.settings;
+        let deadline = self.rollout.deployment.deadline;
         if settings.wait.is_zero() {
             return self.read_and_bind(sites, || READ_TIMEOUT).await;
         }
-        let mut pauses =
-            Pauses::until(Deadline::after(settings.wait).or_sooner(self.request.deployment.deadline));
+        let mut pauses = Pauses::until(Deadline::after(settings.wait).or_sooner(deadline));
         // A request that stalls must leave time for the handshakes.
         let end = pauses.end;
         let read_timeout = || end.left() / 2;
@@ -66,16 +66,16 @@ impl Polling<'_> {
             self.read_and_bind(sites, || LAST_READ_TIMEOUT).await;
         }
         if sites.iter().any(|site| site.is_handshake_due(true) && !site.is_edge_checked) {
-            let end = Deadline::after(LAST_CHECK_TIMEOUT).or_sooner(self.request.deployment.deadline);
+            let end = Deadline::after(LAST_CHECK_TIMEOUT).or_sooner(deadline);
             self.check_edge(sites, true, end).await;
         }
     }
 
     /// Shows what the wait is for: the push, or the edge afterwards.
     fn show(&self, sites: &[PendingSite<'_>]) {
-        let limit = self.request.deployment.settings.wait;
+        let limit = self.rollout.settings.wait;
         let is_pushed = sites.iter().all(|site| site.stored.is_err() || site.is_pushed());
-        self.request.deployment.progress.enter(if is_pushed {
+        self.rollout.deployment.progress.enter(if is_pushed {
             let served = sites.iter().filter(|site| site.view.is_served()).count();
             Phase::Verifying { served, sites: sites.len(), limit }
         } else {
@@ -86,7 +86,8 @@ impl Polling<'_> {
     /// Reads the sites, binds those that are not bound, and reads them again if there are any.
     async fn read_and_bind(&self, sites: &mut [PendingSite<'_>], limit: impl Fn() -> Duration) {
         self.read(sites, limit()).await;
-        if bind_missing(self.request, sites).await {
+        let rebind = self.rollout.settings.rebind;
+        if self.rollout.bind(sites, |site| site.is_binding_missing(rebind)).await {
             self.read(sites, limit()).await;
         }
     }
@@ -100,7 +101,7 @@ impl Polling<'_> {
 
     /// `pause`: how long to wait for other deployments at most.
     async fn read_now(&self, sites: &mut [PendingSite<'_>], pause: Duration) {
-        let RolloutRequest { clients, client, .. } = self.request;
+        let Rollout { clients, client, .. } = self.rollout;
         let size = (sites.len(), self.account_sites);
         let take = |listed: &ListedSites| self.take_listed(listed, sites);
         if !clients.shared_listing().read(client, size, pause, take).await {
@@ -111,7 +112,7 @@ impl Polling<'_> {
     /// Takes the sites from a listing; `false` if there is none. It may have been requested by another deployment, which
     /// does not know the secrets of this one.
     fn take_listed(&self, listed: &ListedSites, sites: &mut [PendingSite<'_>]) -> bool {
-        let client = self.request.client;
+        let client = self.rollout.client;
         let (by_id, gaps) = match listed {
             ListedSites::ReadEach => return false,
             ListedSites::Failed(failed) => {
@@ -135,7 +136,7 @@ impl Polling<'_> {
 
     async fn read_each(&self, sites: &mut [PendingSite<'_>]) {
         let readings = sites.iter_mut().map(|pending| async {
-            match self.request.client.site(pending.target.site.id).await {
+            match self.rollout.client.site(pending.target.site.id).await {
                 Ok(site) => pending.reading = reading(site.known),
                 Err(failed) if failed.refused_status() == Some(404) => {
                     pending.reading = SiteReading::Missing;
@@ -149,17 +150,14 @@ impl Polling<'_> {
     /// Handshakes with the edges of the sites that are pushed or could not be read; in the last round, of every bound
     /// site.
     async fn check_edge(&self, sites: &mut [PendingSite<'_>], is_last: bool, end: Deadline) {
-        if self.request.deployment.settings.verify == Verify::Off {
+        if self.rollout.settings.verify == Verify::Off {
             return;
         }
         let due = sites.iter_mut().filter(|site| site.is_handshake_due(is_last));
         let handshakes = due.map(|pending| async {
             pending.is_edge_checked = true;
-            let site = match &pending.reading {
-                SiteReading::Site(site) => site,
-                SiteReading::Unread | SiteReading::Missing => pending.target.site,
-            };
-            self.edge.observe(&site.domain, site.cname.as_deref(), &mut pending.view, end).await;
+            let Site { domain, cname, .. } = pending.latest().clone();
+            self.edge.observe(&domain, cname.as_deref(), &mut pending.view, end).await;
         });
         stream::iter(handshakes).buffer_unordered(MAX_OBSERVED_SITES).for_each(std::future::ready).await;
     }

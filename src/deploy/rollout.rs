@@ -3,19 +3,20 @@
 
 use std::collections::BTreeSet;
 
-use super::binding::bind_planned;
-use super::displaced::displaced;
-use super::left_behind::left_by_renewal;
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Map, json};
+
+use super::neighbours::{displaced, left_by_renewal};
 use super::pending_site::{PendingSite, StoredRecord};
-use super::permissions;
 use super::polling::Polling;
-use super::request::RolloutRequest;
 use super::scope::Scope;
 use super::site_error;
-use super::survey::{EdgeLog, Survey};
-use super::upload::{UploadResult, upload_only, upload_planned};
+use super::survey::Survey;
+use super::upload::UploadResult;
 use super::verdict::{report_pending, report_untouched};
-use crate::api::{Gap, Listing};
+use super::{ClientCache, Deployment, Journal, permissions};
+use crate::api::{Client, Gap, Listing, MAX_CONCURRENT_REQUESTS};
+use crate::check::Vetted;
 use crate::clock;
 use crate::error::{CommandError, ErrorKind};
 use crate::names::{Domain, Names};
@@ -24,39 +25,201 @@ use crate::plan::{Account, IndexedListing, Plan, Step, Target};
 use crate::progress::Phase;
 use crate::report::{Report, ServingReport};
 use crate::settings::{Settings, Verify};
+use crate::state::ServiceDeployments;
 use crate::text;
 use crate::verify::Edge;
 
-/// Rolls out and adds the results to the report. An error means that nothing was sent; failures of single sites are in
-/// the report.
-pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut Report) -> Result<(), CommandError> {
-    match (request.deployment.upload_only, request.deployment.dry_run) {
-        (true, true) => report.set_plan(request.deployment.domains.iter().map(Step::upload_only).collect()),
-        (true, false) => {
-            request.journal.claim(
-                request.memory,
-                request.deployment.domains.iter().map(Domain::host),
-                report,
-            );
-            upload_only(request, report).await;
-        }
-        (false, _) => {
-            request.deployment.progress.enter(Phase::Reading);
-            let own;
-            let listing = if let Some(account) = request.deployment.account {
-                &account.listing
+/// A vetted certificate, and what its deployment needs.
+pub(super) struct Rollout<'a> {
+    pub(super) deployment: &'a Deployment<'a>,
+    /// Those of the deployment.
+    pub(super) settings: &'a Settings,
+    pub(super) client: &'a Client,
+    pub(super) clients: &'a ClientCache,
+    pub(super) vetted: &'a Vetted<'a>,
+    pub(super) journal: &'a Journal,
+}
+
+/// An account as it was listed once for many deployments.
+pub(crate) struct AccountSnapshot {
+    pub(crate) listing: IndexedListing,
+    /// What this host deployed to the service.
+    pub(crate) deployments: ServiceDeployments,
+}
+
+impl Rollout<'_> {
+    /// Rolls out and adds the results to the report. An error means that nothing was sent; failures of single sites are
+    /// in the report.
+    pub(super) async fn run(&self, report: &mut Report) -> Result<(), CommandError> {
+        let Deployment { domains, account, upload_only, dry_run, progress, .. } = *self.deployment;
+        if upload_only {
+            if dry_run {
+                report.set_plan(domains.iter().map(Step::upload_only).collect());
             } else {
-                own = IndexedListing::new(request.client.listing().await?);
-                &own
-            };
-            let result = run_planned(request, listing, report).await;
-            if listing.listing().gaps().next().is_some() {
-                report_gaps(&Names::of(request.vetted.chain().leaf.dns_names()), listing.listing(), report);
+                self.claim(domains.iter(), report);
+                self.upload_only(report).await;
             }
-            result?;
+            return Ok(());
         }
+        progress.enter(Phase::Reading);
+        let own;
+        let listing = if let Some(account) = account {
+            &account.listing
+        } else {
+            own = IndexedListing::new(self.client.listing().await?);
+            &own
+        };
+        let result = self.run_planned(listing, report).await;
+        if listing.listing().gaps().next().is_some() {
+            report_gaps(&Names::of(self.vetted.chain().leaf.dns_names()), listing.listing(), report);
+        }
+        result
     }
-    Ok(())
+
+    /// Plans and rolls out.
+    async fn run_planned(&self, listing: &IndexedListing, report: &mut Report) -> Result<(), CommandError> {
+        let Deployment { domains, account: snapshot, .. } = *self.deployment;
+        let chain = self.vetted.chain();
+        let (leaf, names) = (chain.leaf.to_leaf(), Names::of(chain.leaf.dns_names()));
+        let (before, service) = (self.journal.state_before(), self.service());
+        let stored = before.map(|state| state.stored_records(&service)).unwrap_or_default();
+        let mut deployed = before.map(|state| state.deployed_sites(&service, &leaf)).unwrap_or_default();
+        let missed = before.map(|state| state.missed_sites(&service, &leaf)).unwrap_or_default();
+        let account = listing.around(&names, domains, stored);
+        let looked_up;
+        let deployments = if let Some(known) = snapshot {
+            &known.deployments
+        } else {
+            looked_up = self.journal.neighbours(&service, hosts(&account, domains), report);
+            &looked_up
+        };
+        // Another lineage may have used the record since.
+        deployed.retain(|_, record| {
+            deployments.leaves_in(*record).iter().all(|known| known.leaf.fingerprint == leaf.fingerprint)
+        });
+        let mut scope = Scope {
+            lineage: self.journal.lineage(),
+            leaf,
+            names,
+            domains,
+            account: &account,
+            deployments,
+            deployed: &deployed,
+            missed: &missed,
+            verify: self.settings.verify,
+            allow: permissions(self.settings, self.deployment.guards),
+            is_retry: self.journal.is_retry(),
+            force: self.deployment.force,
+            now: clock::now(),
+            survey: Survey::default(),
+        };
+        self.require_earlier_sites(&scope, listing)?;
+        // An incomplete listing may lack a covered site.
+        let may_skip = self.settings.skip_unmatched && listing.listing().site_gaps.is_empty();
+        if !scope.has_sites(may_skip, report)? {
+            return Ok(());
+        }
+        let edge = Edge::new(chain, &self.settings.edge_addresses, self.clients.handshakes()?);
+        if scope.needs_survey() {
+            scope.survey = Survey::run(self, &edge, &scope).await;
+        }
+        let plan = scope.plan();
+        report.warnings.extend(left_by_renewal(scope.lineage, &scope.names, &account, deployments));
+        if self.deployment.dry_run {
+            report.set_plan(plan.steps());
+            report.deployed.serving = Some(serving(&plan, &scope.survey));
+        } else {
+            self.carry_out(&plan, listing, &edge, &scope, report).await;
+            // `sync` counts superseded lineages instead.
+            if report.deployed.changed && snapshot.is_none() {
+                let bound = report.deployed.sites.iter().filter(|site| site.outcome.is_bound());
+                let bound = bound.map(|site| &site.domain);
+                report.warnings.extend(displaced(scope.lineage, bound, deployments, scope.now));
+            }
+        }
+        report_untouched(&plan, &scope, self.settings, report);
+        report.deployed.sites.sort_by(|a, b| a.domain.spelled().cmp(b.domain.spelled()));
+        Ok(())
+    }
+
+    /// Fails if no requested site is listed although the lineage was deployed before: the API key may be that of another
+    /// account.
+    fn require_earlier_sites(
+        &self,
+        scope: &Scope<'_, '_>,
+        listing: &IndexedListing,
+    ) -> Result<(), CommandError> {
+        if !listing.listing().site_gaps.is_empty() || scope.requests_any() {
+            return Ok(());
+        }
+        let lists_none = listing.listing().sites.is_empty();
+        let is_listed = |host: &str| listing.has_site(host);
+        let all = (lists_none && self.deployment.account.is_none())
+            .then(|| self.journal.all_deployments(&self.service()));
+        let deployments = all.as_ref().unwrap_or(scope.deployments);
+        let sites = deployments.missing_hosts(scope.lineage, lists_none, is_listed);
+        if sites.is_empty() {
+            return Ok(());
+        }
+        let sites = text::list(&sites);
+        let message = format!("the account no longer has {sites}, to which this host deployed before");
+        let hint = format!(
+            "check that the API key is for the right account; if the sites were deleted, run `edgecert status --forget {}`",
+            scope.lineage
+        );
+        Err(CommandError::new(ErrorKind::Service, message).hint(hint).unsent("nothing was sent"))
+    }
+
+    /// Uploads, binds, waits until the edge serves the certificate, and reports every site of the plan.
+    async fn carry_out(
+        &self,
+        plan: &Plan<'_>,
+        listing: &IndexedListing,
+        edge: &Edge<'_>,
+        scope: &Scope<'_, '_>,
+        report: &mut Report,
+    ) {
+        let reached = plan.targets.iter().filter(|target| target.action.upload().is_some());
+        self.claim(reached.map(|target| &target.site.domain), report);
+        let mut results = self.upload_planned(&plan.uploads, listing, report).await;
+        // If the response to an upload is lost, the response to its retry says that a record was replaced.
+        for stored in results.iter_mut().flatten() {
+            stored.is_new |= listing.is_deleted(stored.id);
+        }
+        let mut sites = pending_sites(plan, &results, self.settings.verify);
+        self.bind(&mut sites, |site| site.is_binding_planned()).await;
+        let polling = Polling { rollout: self, edge, account_sites: listing.listing().sites.len() };
+        polling.wait_until_served(&mut sites).await;
+        report_results(plan, &results, &sites, scope, self.settings, report);
+    }
+
+    /// Sets `cert_id` of the sites that are due and not bound to the uploaded record. Returns whether any was due.
+    pub(super) async fn bind(
+        &self,
+        sites: &mut [PendingSite<'_>],
+        is_due: impl Fn(&PendingSite<'_>) -> bool,
+    ) -> bool {
+        let any = sites.iter().any(&is_due);
+        let due = sites.iter_mut().filter(|site| is_due(site) && !site.is_bound());
+        let stored = due.filter_map(|site| Some((site.record_to_bind()?, site)));
+        let updates = stored.map(|(id, site)| async move {
+            log::info!("binding {} to certificate {id}", site.target.site.domain);
+            let fields = Map::from_iter([("cert_id".to_owned(), json!(id))]);
+            site.binding = Some(self.client.update_site(site.target.site.id, &fields).await);
+        });
+        stream::iter(updates).buffer_unordered(MAX_CONCURRENT_REQUESTS).for_each(std::future::ready).await;
+        any
+    }
+
+    /// Notes for the runs on other lineages that this one is deployed to these sites.
+    fn claim<'d>(&self, sites: impl Iterator<Item = &'d Domain>, report: &mut Report) {
+        self.journal.claim(&self.service(), sites.map(Domain::host), report);
+    }
+
+    /// Base URL of the service, as the state has it.
+    fn service(&self) -> String {
+        self.settings.base_url.to_string()
+    }
 }
 
 /// Reports what the listing may lack: as an error if that may be a site or a record for the certificate.
@@ -75,113 +238,10 @@ pub(crate) fn incomplete_listing(gap: &Gap) -> CommandError {
     CommandError::from(gap).with_consequence("what is not listed was not deployed")
 }
 
-/// Plans and rolls out.
-async fn run_planned(
-    request: &RolloutRequest<'_>,
-    listing: &IndexedListing,
-    report: &mut Report,
-) -> Result<(), CommandError> {
-    let leaf = &request.vetted.chain().leaf;
-    let (names, lineage) = (Names::of(leaf.dns_names()), request.journal.lineage());
-    let memory = request.memory;
-    let account = listing.around(&names, request.deployment.domains, memory.records.iter().copied());
-    let looked_up;
-    let deployments = if let Some(known) = request.deployment.account {
-        &known.deployments
-    } else {
-        looked_up = request.journal.neighbours(memory, hosts(request, &account), report);
-        &looked_up
-    };
-    let mut deployed = memory.deployed.clone();
-    let fingerprint = leaf.fingerprint();
-    // Another lineage may have used the record since.
-    deployed.retain(|_, record| {
-        deployments.leaves_in(*record).iter().all(|known| known.leaf.fingerprint == fingerprint)
-    });
-    let scope = Scope {
-        lineage,
-        leaf: leaf.to_leaf(),
-        names,
-        domains: request.deployment.domains,
-        account: &account,
-        deployments,
-        deployed: &deployed,
-        missed: &memory.missed,
-        verify: request.deployment.settings.verify,
-        allow: permissions(request.deployment.settings, request.deployment.guards),
-        is_retry: request.journal.is_retry(),
-        force: request.deployment.force,
-        now: clock::now(),
-    };
-    require_earlier_sites(request, &scope, listing)?;
-    // An incomplete listing may lack a covered site.
-    let may_skip = request.deployment.settings.skip_unmatched && listing.listing().site_gaps.is_empty();
-    if !scope.has_sites(may_skip, report)? {
-        return Ok(());
-    }
-    let chain = request.vetted.chain();
-    let edge = Edge::new(chain, &request.deployment.settings.edge_addresses, request.clients.handshakes()?);
-    let survey = if scope.needs_survey() {
-        Survey::run(request, &edge, &scope.survey_groups(), &deployed).await
-    } else {
-        Survey::default()
-    };
-    let plan = scope.plan(&survey);
-    report.warnings.extend(left_by_renewal(lineage, &scope.names, &account, deployments));
-    let log = EdgeLog { survey: &survey, leaf: &scope.leaf, now: scope.now };
-    if request.deployment.dry_run {
-        report.set_plan(plan.steps());
-        report.deployed.serving = Some(serving(&plan, &survey));
-    } else {
-        carry_out(request, &plan, listing, &edge, &log, report).await;
-        // `sync` counts superseded lineages instead.
-        if report.deployed.changed && request.deployment.account.is_none() {
-            let bound = report.deployed.sites.iter().filter(|site| site.outcome.is_bound());
-            let bound = bound.map(|site| &site.domain);
-            report.warnings.extend(displaced(lineage, bound, deployments, scope.now));
-        }
-    }
-    report_untouched(&plan, &log, request.deployment.settings, report);
-    report.deployed.sites.sort_by(|a, b| a.domain.spelled().cmp(b.domain.spelled()));
-    Ok(())
-}
-
-/// Fails if no requested site is listed although the lineage was deployed before: the API key may be that of another
-/// account.
-fn require_earlier_sites(
-    request: &RolloutRequest<'_>,
-    scope: &Scope<'_, '_>,
-    listing: &IndexedListing,
-) -> Result<(), CommandError> {
-    if !listing.listing().site_gaps.is_empty() || scope.requests_any() {
-        return Ok(());
-    }
-    let lists_none = listing.listing().sites.is_empty();
-    let is_listed = |host: &str| listing.has_site(host);
-    let sites = if lists_none && request.deployment.account.is_none() {
-        let all = request.journal.all_deployments(request.memory);
-        all.missing_hosts(scope.lineage, lists_none, is_listed)
-    } else {
-        scope.deployments.missing_hosts(scope.lineage, lists_none, is_listed)
-    };
-    if sites.is_empty() {
-        Ok(())
-    } else {
-        let sites = text::list(&sites);
-        let message = format!("the account no longer has {sites}, to which this host deployed before");
-        let hint = format!(
-            "check that the API key is for the right account; if the sites were deleted, run `edgecert status --forget {}`",
-            scope.lineage
-        );
-        Err(CommandError::new(ErrorKind::Service, message).hint(hint).unsent("nothing was sent"))
-    }
-}
-
 /// The hosts of the sites around a lineage, including those that its records are stored for.
-fn hosts<'a>(request: &RolloutRequest<'a>, account: &Account<'a>) -> impl Iterator<Item = &'a str> {
+fn hosts<'a>(account: &Account<'a>, domains: &'a [Domain]) -> impl Iterator<Item = &'a str> {
     let stored = account.records.iter().flat_map(|record| record.domains.iter().chain(&record.name));
-    let domains =
-        account.sites.iter().map(|site| &site.domain).chain(stored).chain(request.deployment.domains);
+    let domains = account.sites.iter().map(|site| &site.domain).chain(stored).chain(domains);
     let hosts: BTreeSet<&str> = domains.map(Domain::host).collect();
     hosts.into_iter()
 }
@@ -197,42 +257,12 @@ fn serving(plan: &Plan<'_>, survey: &Survey) -> Vec<ServingReport> {
     serving
 }
 
-/// Uploads, binds, waits until the edge serves the certificate, and reports every site of the plan.
-async fn carry_out(
-    request: &RolloutRequest<'_>,
-    plan: &Plan<'_>,
-    listing: &IndexedListing,
-    edge: &Edge<'_>,
-    log: &EdgeLog<'_>,
-    report: &mut Report,
-) {
-    let hosts = plan.targets.iter().filter(|target| target.action.upload().is_some());
-    request.journal.claim(request.memory, hosts.map(|target| target.site.domain.host()), report);
-    let mut results = upload_planned(request, &plan.uploads, listing, report).await;
-    find_created(&mut results, listing);
-    let mut sites = pending_sites(plan, &results, request.deployment.settings.verify);
-    bind_planned(request, &mut sites).await;
-    Polling { request, edge, account_sites: listing.listing().sites.len() }
-        .wait_until_served(&mut sites)
-        .await;
-
-    report_results(plan, &results, &sites, log, request.deployment.settings, report);
-}
-
-/// Marks records that the complete listing lacked as created: if the response to an upload is lost, the response to
-/// its retry says that a record was replaced.
-fn find_created(results: &mut [UploadResult], listing: &IndexedListing) {
-    for stored in results.iter_mut().flatten() {
-        stored.is_new |= listing.is_deleted(stored.id);
-    }
-}
-
 /// Reports the uploads that failed, and every site that an upload was planned for.
 pub(super) fn report_results(
     plan: &Plan<'_>,
     results: &[UploadResult],
     sites: &[PendingSite<'_>],
-    log: &EdgeLog<'_>,
+    scope: &Scope<'_, '_>,
     settings: &Settings,
     report: &mut Report,
 ) {
@@ -244,7 +274,7 @@ pub(super) fn report_results(
         }
     }
     for site in sites {
-        report_pending(site, log, settings, report);
+        report_pending(site, scope, settings, report);
     }
 }
 

@@ -16,6 +16,7 @@ use crate::outcome::Outcome;
 use crate::plan::{Account, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf};
 use crate::report::{Report, SiteReport};
 use crate::settings::Verify;
+use crate::sightings::EdgeFindings;
 use crate::state::{ServiceDeployments, StoredLeaf};
 use crate::text;
 use crate::verify::EdgeView;
@@ -45,6 +46,8 @@ pub(super) struct Scope<'a, 'l> {
     /// Upload even for sites that have the leaf.
     pub(super) force: bool,
     pub(super) now: OffsetDateTime,
+    /// What the edges serve.
+    pub(super) survey: Survey,
 }
 
 /// The sites of a record whose edges serve it.
@@ -154,17 +157,17 @@ impl<'l> Scope<'_, 'l> {
     }
 
     /// Makes the plan.
-    pub(super) fn plan(&self, survey: &Survey) -> Plan<'l> {
-        let shows_leaf = |site: &&&Site| survey.view(site.id).is_some_and(EdgeView::is_current);
+    pub(super) fn plan(&self) -> Plan<'l> {
+        let shows_leaf = |site: &&&Site| self.survey.view(site.id).is_some_and(EdgeView::is_current);
         let current = self.account.sites.iter().filter(shows_leaf).filter_map(|site| site.cert_id);
         let current: HashSet<u64> = current.collect();
         let none = HashMap::new();
         let request = PlanRequest {
             covers: &|domain| self.names.cover(domain),
             domains: self.domains,
-            later_leaf: &|record| self.later_leaf(record, survey),
-            keeps_names: &|record| current.contains(&record) || self.keeps_names(record, survey),
-            not_needed: &self.not_needed(survey),
+            later_leaf: &|record| self.later_leaf(record),
+            keeps_names: &|record| current.contains(&record) || self.keeps_names(record),
+            not_needed: &self.not_needed(),
             missed: if self.force { &none } else { self.missed },
             allow: self.allow,
         };
@@ -172,8 +175,8 @@ impl<'l> Scope<'_, 'l> {
     }
 
     /// Whether the new leaf covers all names of every leaf that the record is known to hold, and at least one is known.
-    fn keeps_names(&self, record: u64, survey: &Survey) -> bool {
-        let served = survey.leaf_of(record).map(|leaf| &leaf.names);
+    fn keeps_names(&self, record: u64) -> bool {
+        let served = self.survey.leaf_of(record).map(|leaf| &leaf.names);
         let deployed = self.deployments.leaves_in(record);
         let deployed = deployed.iter().map(|stored| &stored.leaf.names);
         let covers = |name: &String| name.parse::<Domain>().is_ok_and(|name| self.names.cover(&name));
@@ -182,13 +185,13 @@ impl<'l> Scope<'_, 'l> {
     }
 
     /// The requested sites that need no deployment: other lineages supersede this one there, or they have the leaf.
-    pub(super) fn not_needed(&self, survey: &Survey) -> HashMap<u64, NotNeeded> {
+    pub(super) fn not_needed(&self) -> HashMap<u64, NotNeeded> {
         let listing = self.account.listing;
         let requested = self.account.sites.iter().filter(|site| self.requests(site));
         let not_needed = requested.filter_map(|site| {
             let is_current = || {
                 site.config_synced
-                    && self.has_leaf(site, survey)
+                    && self.has_leaf(site)
                     && site.cert_id.is_some_and(|id| !listing.is_deleted(id))
             };
             let reason = self
@@ -200,9 +203,9 @@ impl<'l> Scope<'_, 'l> {
     }
 
     /// Whether the record that a site is bound to holds the leaf.
-    fn has_leaf(&self, site: &Site, survey: &Survey) -> bool {
+    fn has_leaf(&self, site: &Site) -> bool {
         let is_deployed = site.cert_id.is_some() && self.deployed.get(&site.id).copied() == site.cert_id;
-        match survey.view(site.id) {
+        match self.survey.view(site.id) {
             // Another upload does not make an address respond.
             Some(view) => view.is_current() || is_deployed && !view.may_change(),
             // A handshake cannot show the certificate of a site without HTTPS.
@@ -212,9 +215,9 @@ impl<'l> Scope<'_, 'l> {
 
     /// The valid leaf in a record if it was issued later than the new one, as far as it is known. Of lineages of this host
     /// with equal issue dates, the same one must prevail that supersedes the other, or they would replace each other.
-    fn later_leaf(&self, record: u64, survey: &Survey) -> Option<RecordLeaf> {
+    fn later_leaf(&self, record: u64) -> Option<RecordLeaf> {
         let own = &self.leaf;
-        let served = survey.leaf_of(record);
+        let served = self.survey.leaf_of(record);
         let deployed =
             self.deployments.leaves_in(record).into_iter().filter(|StoredLeaf { lineage, leaf, .. }| {
                 let is_present = served.is_none_or(|served| served.fingerprint == leaf.fingerprint);
@@ -226,5 +229,12 @@ impl<'l> Scope<'_, 'l> {
         let valid = served.into_iter().chain(deployed).filter(|(leaf, _)| leaf.not_after >= self.now);
         let (leaf, is_certain) = valid.max_by_key(|(leaf, _)| leaf.not_before)?;
         Some(RecordLeaf { leaf: leaf.clone(), is_certain })
+    }
+    /// What the handshakes with the edge of a site showed: those before the uploads, and `later` ones if there were any.
+    pub(super) fn findings(&self, site: &Site, later: Option<&EdgeView>, outcome: &Outcome) -> EdgeFindings {
+        let views = self.survey.view(site.id).into_iter().chain(later);
+        // Visitors get no certificate, or nothing will show which.
+        let is_void = !site.serves_https() || self.verify == Verify::Off && outcome.is_deployed();
+        EdgeFindings { is_void, seen: views.map(|view| view.sightings(&self.leaf, self.now)).collect() }
     }
 }

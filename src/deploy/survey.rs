@@ -5,17 +5,19 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use time::OffsetDateTime;
 use tokio::time::timeout;
 
-use super::request::{MAX_OBSERVED_SITES, RolloutRequest};
-use super::scope::SurveyGroup;
+use super::Deployment;
+use super::rollout::Rollout;
+use super::scope::{Scope, SurveyGroup};
 use crate::api::Site;
 use crate::clock::Deadline;
 use crate::leaf::Leaf;
 use crate::settings::Verify;
-use crate::sightings::EdgeFindings;
 use crate::verify::{Edge, EdgeView};
+
+/// Sites whose edges are observed at once.
+pub(super) const MAX_OBSERVED_SITES: usize = 32;
 
 /// The survey ends if no leaf has been seen for this long, because an unresponsive edge must not fail the deployment.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -36,20 +38,15 @@ impl Survey {
     /// Observes the edges of the sites that may already have the leaf, and the edge of one site of each record that may
     /// be replaced. If that site does not have the leaf, the record is replaced in any case, and its other sites are
     /// observed only for a plan.
-    pub(super) async fn run(
-        request: &RolloutRequest<'_>,
-        edge: &Edge<'_>,
-        groups: &[SurveyGroup<'_>],
-        deployed: &HashMap<u64, u64>,
-    ) -> Self {
-        let mut survey = Self::default();
-        let surveyor =
-            Surveyor { request, edge, end: Deadline::after(request.deployment.deadline.left() / 4) };
+    pub(super) async fn run(rollout: &Rollout<'_>, edge: &Edge<'_>, scope: &Scope<'_, '_>) -> Self {
+        let (mut survey, groups) = (Self::default(), scope.survey_groups());
+        let Deployment { dry_run, force, deadline, .. } = *rollout.deployment;
+        let is_strict = rollout.settings.verify == Verify::Require;
+        let surveyor = Surveyor { edge, is_strict, end: Deadline::after(deadline.left() / 4) };
         let first = surveyor.observe_all(groups.iter().map(|group| surveyor.observe_first(group))).await;
         survey.add(first.into_iter().flatten());
-        let rest = survey.due(groups, |survey, group| {
-            request.deployment.dry_run || !request.deployment.force && survey.may_be_current(group, deployed)
-        });
+        let rest = survey
+            .due(&groups, |survey, group| dry_run || !force && survey.may_be_current(group, scope.deployed));
         let rest = surveyor.observe_all(rest.into_iter().map(|site| surveyor.observe_one(site))).await;
         survey.add(rest.into_iter().flatten());
         survey
@@ -98,26 +95,6 @@ impl Survey {
     }
 }
 
-/// What a deployment saw of the edges before its uploads, to be recorded in the state.
-pub(super) struct EdgeLog<'a> {
-    pub(super) survey: &'a Survey,
-    /// The leaf to deploy.
-    pub(super) leaf: &'a Leaf,
-    pub(super) now: OffsetDateTime,
-}
-
-impl EdgeLog<'_> {
-    /// Collects the handshakes with the edge of a site: those before the uploads, and `later` ones if there were any.
-    pub(super) fn findings(&self, site: &Site, later: Option<&EdgeView>) -> EdgeFindings {
-        let views = self.survey.view(site.id).into_iter().chain(later);
-        EdgeFindings {
-            // Visitors get no certificate.
-            is_void: !site.serves_https(),
-            seen: views.map(|view| view.sightings(self.leaf, self.now)).collect(),
-        }
-    }
-}
-
 /// The sites of a record to observe, in this order, until the edge serves a leaf for one of them.
 pub(super) fn tried<'s>(group: &SurveyGroup<'s>) -> impl Iterator<Item = &'s Site> {
     group.wanted.iter().chain(&group.others).copied().take(MAX_TRIED_SITES)
@@ -125,8 +102,9 @@ pub(super) fn tried<'s>(group: &SurveyGroup<'s>) -> impl Iterator<Item = &'s Sit
 
 /// Observes edges.
 struct Surveyor<'a> {
-    request: &'a RolloutRequest<'a>,
     edge: &'a Edge<'a>,
+    /// Whether every address must be reached.
+    is_strict: bool,
     end: Deadline,
 }
 
@@ -167,7 +145,7 @@ impl Surveyor<'_> {
     }
 
     async fn observe_one<'s>(&self, site: &'s Site) -> Observed<'s> {
-        let mut view = EdgeView::new(self.request.deployment.settings.verify == Verify::Require);
+        let mut view = EdgeView::new(self.is_strict);
         let deadline = self.idle_deadline();
         self.edge.observe_with_retries(&site.domain, site.cname.as_deref(), &mut view, deadline).await;
         vec![(site, view)]

@@ -4,8 +4,8 @@
 //! another leaf is `stale`, a temporary failure that `sync` retries.
 
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
+use super::scope::Scope;
 use super::site_error::{self, blocked_outcome};
-use super::survey::EdgeLog;
 use crate::api::{RequestError, Site};
 use crate::error::CommandError;
 use crate::names::Domain;
@@ -33,14 +33,18 @@ struct Verdict {
 }
 
 /// Reports the sites that the plan leaves as they are.
-pub(super) fn report_untouched(plan: &Plan<'_>, log: &EdgeLog<'_>, settings: &Settings, report: &mut Report) {
+pub(super) fn report_untouched(
+    plan: &Plan<'_>,
+    scope: &Scope<'_, '_>,
+    settings: &Settings,
+    report: &mut Report,
+) {
     for target in &plan.targets {
         let (site, mut edge) = (target.site, None);
-        let mut findings = log.findings(site, None);
         let verdict = match (&target.action, site.cert_id) {
             (Action::Leave(blocker), _) => Verdict::blocked(site, blocker, plan.can_rebind),
             (Action::NotNeeded(NotNeeded::Current), _) => {
-                let view = log.survey.view(site.id);
+                let view = scope.survey.view(site.id);
                 edge = view.map(EdgeReport::new);
                 Verdict::current(site, view, settings)
             }
@@ -53,10 +57,12 @@ pub(super) fn report_untouched(plan: &Plan<'_>, log: &EdgeLog<'_>, settings: &Se
             (Action::Ignore, None) => Verdict::new(Outcome::Skipped, "not requested"),
             _ => continue,
         };
-        findings.is_void |= verdict.is_never_verified(settings);
-        if matches!(target.action, Action::Ignore | Action::NotNeeded(NotNeeded::Superseded { .. })) {
-            findings = EdgeFindings::left_to_others();
-        }
+        let findings = match target.action {
+            Action::Ignore | Action::NotNeeded(NotNeeded::Superseded { .. }) => {
+                EdgeFindings::left_to_others()
+            }
+            _ => scope.findings(site, None, &verdict.outcome),
+        };
         verdict.add_to(report, target, site, (edge, findings));
     }
 }
@@ -64,7 +70,7 @@ pub(super) fn report_untouched(plan: &Plan<'_>, log: &EdgeLog<'_>, settings: &Se
 /// Reports a site that an upload was made for.
 pub(super) fn report_pending(
     pending: &PendingSite<'_>,
-    log: &EdgeLog<'_>,
+    scope: &Scope<'_, '_>,
     settings: &Settings,
     report: &mut Report,
 ) {
@@ -77,8 +83,7 @@ pub(super) fn report_pending(
         // Even if the site could not be read: its edge shows the leaf.
         latest.cert_id = Some(*id);
     }
-    let mut findings = log.findings(&latest, Some(&pending.view));
-    findings.is_void |= verdict.is_never_verified(settings);
+    let findings = scope.findings(&latest, Some(&pending.view), &verdict.outcome);
     verdict.add_to(report, pending.target, &latest, (edge, findings));
 }
 
@@ -243,11 +248,6 @@ impl Verdict {
                 Self::new(Outcome::Misbound, detail.clone()).with_error(site_error::misbound(domain, &detail))
             }
         }
-    }
-
-    /// Whether the site has the leaf, and `--verify off` forbids the handshakes that would show it.
-    fn is_never_verified(&self, settings: &Settings) -> bool {
-        settings.verify == Verify::Off && self.outcome.is_deployed()
     }
 
     /// Adds the verdict to the report. The error of a site that was not requested is only a warning.

@@ -103,7 +103,7 @@ pub(crate) struct CertificateReport {
 }
 
 /// One upload.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct UploadReport {
     pub(crate) domain: String,
     pub(crate) ok: bool,

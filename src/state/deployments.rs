@@ -189,13 +189,6 @@ impl ServiceDeployments {
         stored.iter().chain(maybe.iter().filter(is_since)).collect()
     }
 
-    /// Whether any known leaf may expire before a time.
-    pub(crate) fn may_expire_before(&self, time: OffsetDateTime) -> bool {
-        let mut known =
-            self.records.values().flat_map(|contents| contents.stored.iter().chain(&contents.maybe));
-        known.any(|stored| stored.leaf.not_after < time)
-    }
-
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,
     /// whose leaf is valid and was issued later. If `sync` does not maintain it, the site must still be bound to its record,
     /// and no other leaf may have been stored there since.

@@ -9,12 +9,12 @@ use self::world::Failure;
 pub(crate) use self::world::{
     Change, Faults, ModelEdge, ModelRecord, ModelSite, NAMES, SITE_NAMES, World, covers,
 };
-pub(crate) use super::conversion::recorded_sites;
+pub(crate) use super::journal::recorded_sites;
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
 use super::permissions;
 use super::rollout::{pending_sites, report_gaps, report_results};
 use super::scope::{Scope, SurveyGroup};
-use super::survey::{EdgeLog, Survey, tried};
+use super::survey::{Survey, tried};
 use super::upload::UploadResult;
 use super::verdict::report_untouched;
 use crate::api::{AttemptError, RequestError, SavedSite, Site};
@@ -79,7 +79,7 @@ impl ModelDeployment<'_> {
         }
         let names = names_of(&leaf);
         let account = self.listing.around(&names, self.domains, []);
-        let scope = Scope {
+        let mut scope = Scope {
             lineage: self.lineage,
             leaf: leaf.clone(),
             names,
@@ -93,27 +93,27 @@ impl ModelDeployment<'_> {
             is_retry: self.is_retry,
             force: self.force,
             now: world.now,
+            survey: Survey::default(),
         };
         match scope.has_sites(self.settings.skip_unmatched, report) {
             Ok(true) => {}
             Ok(false) => return Some(Ok(())),
             Err(error) => return Some(Err(anyhow::anyhow!("{error}"))),
         }
-        let mut survey = Survey::default();
         if scope.needs_survey() {
-            self.observe(world, &scope.survey_groups(), &mut survey);
+            scope.survey = self.observe(world, &scope.survey_groups());
         }
-        let plan = scope.plan(&survey);
+        let plan = scope.plan();
         if is_killed(world) {
             return None;
         }
-        let log = EdgeLog { survey: &survey, leaf: &scope.leaf, now: world.now };
-        self.carry_out(world, &plan, &log, report)?;
-        report_untouched(&plan, &log, self.settings, report);
+        self.carry_out(world, &plan, &scope, report)?;
+        report_untouched(&plan, &scope, self.settings, report);
         Some(Ok(()))
     }
 
-    fn observe(&self, world: &World, groups: &[SurveyGroup<'_>], survey: &mut Survey) {
+    fn observe(&self, world: &World, groups: &[SurveyGroup<'_>]) -> Survey {
+        let mut survey = Survey::default();
         for group in groups {
             for site in tried(group) {
                 let view = self.view(world, site);
@@ -127,6 +127,7 @@ impl ModelDeployment<'_> {
         let rest =
             survey.due(groups, |survey, group| !self.force && survey.may_be_current(group, self.deployed));
         survey.add(rest.into_iter().map(|site| (site, self.view(world, site))));
+        survey
     }
 
     fn view(&self, world: &World, site: &Site) -> EdgeView {
@@ -140,7 +141,7 @@ impl ModelDeployment<'_> {
         &self,
         world: &mut World,
         plan: &Plan<'_>,
-        log: &EdgeLog<'_>,
+        scope: &Scope<'_, '_>,
         report: &mut Report,
     ) -> Option<()> {
         let results: Vec<UploadResult> =
@@ -153,7 +154,7 @@ impl ModelDeployment<'_> {
         if !sites.is_empty() {
             self.wait(world, &mut sites);
         }
-        report_results(plan, &results, &sites, log, self.settings, report);
+        report_results(plan, &results, &sites, scope, self.settings, report);
         Some(())
     }
 
