@@ -1,6 +1,7 @@
 //! What this host deployed, according to its state files: the leaf in each record, for the guard `Older`, and the lineages
 //! of each site, to decide which of them is superseded.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -20,19 +21,10 @@ pub(crate) struct Deployments {
 /// The deployments to one service.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServiceDeployments {
-    /// By record.
-    records: HashMap<u64, RecordContents>,
+    /// Leaves that were stored in a record, or may have been, by record.
+    records: HashMap<u64, Vec<StoredLeaf>>,
     /// By host of the site; several lineages may have been deployed to one.
     sites: HashMap<String, Vec<SiteDeployment>>,
-}
-
-/// What a record holds: one of these leaves.
-#[derive(Clone, Debug, Default)]
-struct RecordContents {
-    /// The one that was stored last; `None`: unknown.
-    stored: Option<StoredLeaf>,
-    /// Those that may have been stored since.
-    maybe: Vec<StoredLeaf>,
 }
 
 /// A leaf that was stored in a record.
@@ -59,39 +51,32 @@ pub(crate) struct SiteDeployment {
 impl Deployments {
     /// Adds the deployments of a lineage.
     pub(crate) fn add(&mut self, lineage: &str, state: &LineageState) {
-        let mut leaves = Vec::new();
-        self.add_records(lineage, state, &mut leaves);
-        let Some(service) = state.sites_service() else { return };
-        let service = self.service(service);
-        for site in &state.sites {
-            if let Some(leaf) = state.leaf_deployed_to(site) {
-                let is_maintained = state.is_for(site) && state.missing_since.is_none();
-                let deployment = SiteDeployment {
-                    lineage: lineage.to_owned(),
-                    leaf: share(&mut leaves, leaf),
-                    record: site.cert_id,
-                    is_maintained,
-                };
-                service.sites.entry(site.domain.host().to_owned()).or_default().push(deployment);
-            }
-        }
-    }
-
-    fn add_records(&mut self, lineage: &str, state: &LineageState, leaves: &mut Vec<Rc<Leaf>>) {
+        let mut leaves: HashMap<String, Rc<Leaf>> = HashMap::new();
+        let mut share = |leaf: &Leaf| {
+            let shared = leaves.entry(leaf.fingerprint.clone());
+            Rc::clone(shared.or_insert_with(|| Rc::new(leaf.clone())))
+        };
         for known in state.records().leaves() {
             let records = &mut self.service(&known.service).records;
-            let leaf = share(leaves, &known.leaf);
-            let stored = |at, is_certain| StoredLeaf {
-                at,
-                lineage: lineage.to_owned(),
-                leaf: leaf.clone(),
-                is_certain,
-            };
             for holder in &known.records {
-                records.entry(holder.id).or_default().add_stored(stored(holder.at, true));
+                records.entry(holder.id).or_default().push(StoredLeaf {
+                    at: holder.at,
+                    lineage: lineage.to_owned(),
+                    leaf: share(&known.leaf),
+                    is_certain: !holder.is_doubtful,
+                });
             }
-            for holder in &known.maybe {
-                records.entry(holder.id).or_default().maybe.push(stored(holder.at, false));
+        }
+        let Some(service) = state.sites_service() else { return };
+        let sites = &mut self.service(service).sites;
+        for site in &state.sites {
+            if let Some(leaf) = state.leaf_deployed_to(site) {
+                sites.entry(site.domain.host().to_owned()).or_default().push(SiteDeployment {
+                    lineage: lineage.to_owned(),
+                    leaf: share(leaf),
+                    record: site.cert_id,
+                    is_maintained: state.is_for(site) && state.missing_since.is_none(),
+                });
             }
         }
     }
@@ -117,16 +102,6 @@ impl Deployments {
     ) -> Option<&SiteDeployment> {
         self.by_service.get(service)?.superseding(site, lineage, leaf, now)
     }
-}
-
-/// The shared copy of a leaf, of those of one lineage.
-fn share(leaves: &mut Vec<Rc<Leaf>>, leaf: &Leaf) -> Rc<Leaf> {
-    if let Some(shared) = leaves.iter().find(|shared| ***shared == *leaf) {
-        return shared.clone();
-    }
-    let shared = Rc::new(leaf.clone());
-    leaves.push(shared.clone());
-    shared
 }
 
 impl FromIterator<(String, LineageState)> for Deployments {
@@ -181,12 +156,15 @@ impl ServiceDeployments {
 
     /// The leaves that a record may hold; several if responses to uploads were lost.
     pub(crate) fn leaves_in(&self, record: u64) -> Vec<&StoredLeaf> {
-        let Some(RecordContents { stored, maybe }) = self.records.get(&record) else { return Vec::new() };
+        let known = self.records.get(&record).map(Vec::as_slice).unwrap_or_default();
+        // Two lineages may have used the record: what was stored last counts. The name of the lineage breaks ties.
+        let certain = known.iter().filter(|leaf| leaf.is_certain);
+        let stored = certain.max_by_key(|leaf| (leaf.at, Reverse(&leaf.lineage)));
         let is_since = |leaf: &&StoredLeaf| {
             // A lineage forgets its own; the clock may have been set back in between.
-            stored.as_ref().is_none_or(|stored| stored.lineage == leaf.lineage || leaf.at > stored.at)
+            stored.is_none_or(|stored| stored.lineage == leaf.lineage || leaf.at > stored.at)
         };
-        stored.iter().chain(maybe.iter().filter(is_since)).collect()
+        stored.into_iter().chain(known.iter().filter(|leaf| !leaf.is_certain).filter(is_since)).collect()
     }
 
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,
@@ -212,22 +190,6 @@ impl ServiceDeployments {
     /// The deployments to a site.
     fn on_site(&self, host: &str) -> &[SiteDeployment] {
         self.sites.get(host).map(Vec::as_slice).unwrap_or_default()
-    }
-}
-
-impl RecordContents {
-    /// Two lineages may have used one record: what was stored last counts.
-    fn add_stored(&mut self, leaf: StoredLeaf) {
-        if self.stored.as_ref().is_none_or(|known| leaf.is_later_than(known)) {
-            self.stored = Some(leaf);
-        }
-    }
-}
-
-impl StoredLeaf {
-    /// Whether it was stored after another leaf. The name of the lineage breaks ties.
-    fn is_later_than(&self, other: &Self) -> bool {
-        self.at > other.at || self.at == other.at && self.lineage < other.lineage
     }
 }
 

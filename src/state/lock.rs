@@ -36,42 +36,26 @@ pub(crate) enum LockError {
 impl Store {
     /// Acquires the lock of a lineage, waiting for it until the deadline.
     pub(crate) async fn lock(&self, name: &str, deadline: Deadline) -> Result<Lock, LockError> {
-        let file = match self.try_lock(name)? {
-            Ok(lock) => return Ok(lock),
-            Err(file) => file,
-        };
-        log::info!("waiting for another run on {name}");
+        let path = self.file(name, EXTENSION);
+        let failed = |error: io::Error| WriteError::new(&path, &error);
+        let mut options = OpenOptions::new();
+        let file = file::open_regular(&path, options.write(true).create(true).truncate(false).mode(0o600));
+        let file = file.map_err(failed)?;
+        let mut is_waiting = false;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Lock { _file: file }),
-                Err(TryLockError::Error(error)) => {
-                    return Err(WriteError::new(&self.file(name, EXTENSION), &error).into());
-                }
+                Err(TryLockError::Error(error)) => return Err(failed(error).into()),
                 Err(TryLockError::WouldBlock) if deadline.left().is_zero() => {
                     return Err(LockTimeout { name: name.to_owned() }.into());
                 }
-                Err(TryLockError::WouldBlock) => sleep(PAUSE).await,
+                Err(TryLockError::WouldBlock) => {
+                    if !std::mem::replace(&mut is_waiting, true) {
+                        log::info!("waiting for another run on {name}");
+                    }
+                    sleep(PAUSE).await;
+                }
             }
-        }
-    }
-
-    /// Acquires the lock of a lineage unless another run holds it; if so, returns the file to lock.
-    pub(super) fn try_lock(&self, name: &str) -> Result<Result<Lock, File>, WriteError> {
-        let path = self.file(name, EXTENSION);
-        let failed = |error: io::Error| WriteError::new(&path, &error);
-        let file = match file::open_regular(&path, OpenOptions::new().write(true)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let mut options = OpenOptions::new();
-                let create = options.write(true).create(true).truncate(false).mode(0o600);
-                file::open_regular(&path, create)
-            }
-            file => file,
-        };
-        let file = file.map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Ok(Lock { _file: file })),
-            Err(TryLockError::Error(error)) => Err(failed(error)),
-            Err(TryLockError::WouldBlock) => Ok(Err(file)),
         }
     }
 }

@@ -21,11 +21,22 @@ impl Store {
     /// Notes that a lineage is deployed to a site of a service. Must precede the upload: the run may be killed.
     pub(crate) fn claim(&self, service: &str, host: &str, lineage: &str) -> Result<(), WriteError> {
         let root = self.path(DIRECTORY);
+        let claim = |service: &str, host: &str, lineage: &str| {
+            let path = claims_of(&root, service, host);
+            claim(&path, lineage).map_err(|error| WriteError::new(&path, &error))
+        };
         if !root.exists() {
-            self.claim_recorded(&root).map_err(|error| WriteError::new(&root, &error))?;
+            let (states, errors) = self.read_all();
+            let unreadable = errors.into_iter().find_map(|error| match error {
+                StateError::Unreadable(error) => Some(WriteError::new(&root, &failed(error))),
+                _ => None,
+            });
+            unreadable.map_or(Ok(()), Err)?;
+            for (name, state) in states {
+                state.deployed_hosts().try_for_each(|(service, host)| claim(service, host, &name))?;
+            }
         }
-        let path = claims_of(&root, service, host);
-        claim(&path, lineage).map_err(|error| WriteError::new(&path, &error))
+        claim(service, host, lineage)
     }
 
     /// What lineages deployed to these sites of a service, besides one, whose state is passed. Also returns the errors of
@@ -70,31 +81,6 @@ impl Store {
                 let _ = fs::remove_file(&path);
             }
         }
-    }
-
-    /// Makes the directory from the state files. Another run may do the same.
-    fn claim_recorded(&self, root: &Path) -> io::Result<()> {
-        let temporary = self.path(&format!("{DIRECTORY}.{:x}", fastrand::u64(..)));
-        DirBuilder::new().mode(0o700).create(&temporary)?;
-        let made = self.claim_below(&temporary).and_then(|()| fs::rename(&temporary, root));
-        if made.is_err() {
-            let _ = fs::remove_dir_all(&temporary);
-        }
-        if root.exists() { Ok(()) } else { made }
-    }
-
-    fn claim_below(&self, root: &Path) -> io::Result<()> {
-        for name in self.names().map_err(|StateDirError(error)| failed(error))? {
-            let state = match self.read(&name) {
-                Ok(Some(state)) => state,
-                Err(StateError::Unreadable(error)) => return Err(failed(error)),
-                Ok(None) | Err(_) => continue,
-            };
-            for (service, host) in state.deployed_hosts() {
-                claim(&claims_of(root, service, host), &name)?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -24,27 +24,25 @@ pub(super) struct RememberedLeaf {
     #[serde(rename = "certificate")]
     pub(super) leaf: Leaf,
     pub(super) records: Vec<Holder>,
-    /// Records that may hold it instead of an earlier leaf: the response to the upload was lost.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) maybe: Vec<Holder>,
 }
 
-/// A record that holds a leaf.
+/// A record that holds a leaf, or may hold it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Holder {
     pub(super) id: u64,
     /// End of the run that stored it.
     #[serde(with = "rfc3339::millis")]
     pub(super) at: OffsetDateTime,
+    /// Whether it may hold an earlier leaf instead: the response to the upload was lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_doubtful: bool,
 }
 
-/// What a run stored, and where.
-struct Stored<'a> {
-    service: &'a str,
-    leaf: &'a Leaf,
-    at: OffsetDateTime,
+/// The records in which a run stored a leaf.
+#[derive(Default)]
+struct Stored {
     records: BTreeSet<u64>,
-    /// Records that may hold the leaf.
+    /// Those that may hold it.
     maybe: BTreeSet<u64>,
 }
 
@@ -53,23 +51,22 @@ impl RecordMemory {
         &self.0
     }
 
-    /// Adds what a run stored. Its records hold nothing else; those that may hold it may still hold another leaf.
-    fn add(&mut self, stored: Stored<'_>) {
-        let Stored { service, leaf, at, records, maybe } = stored;
+    /// Adds a leaf that a run stored. Its records hold nothing else; those that may hold it may still hold another leaf.
+    fn add(&mut self, service: &str, leaf: &Leaf, at: OffsetDateTime, stored: &Stored) {
         for known in self.0.iter_mut().filter(|known| known.service == service) {
-            known.records.retain(|holder| !records.contains(&holder.id));
-            known.maybe.retain(|holder| !records.contains(&holder.id));
+            known.records.retain(|holder| !stored.records.contains(&holder.id));
         }
         let is_same = |known: &RememberedLeaf| known.service == service && known.leaf == *leaf;
         let mut entry = match self.0.iter().position(is_same) {
             Some(index) => self.0.remove(index),
-            None => RememberedLeaf::new(service, leaf),
+            None => RememberedLeaf { service: service.into(), leaf: leaf.clone(), records: Vec::new() },
         };
-        let held: BTreeSet<u64> = entry.all().chain(records.iter().copied()).collect();
-        entry.records.extend(records.iter().map(|&id| Holder { id, at }));
-        entry.maybe.extend(maybe.difference(&held).map(|&id| Holder { id, at }));
+        let held: BTreeSet<u64> = entry.ids().chain(stored.records.iter().copied()).collect();
+        let certain = stored.records.iter().map(|&id| Holder { id, at, is_doubtful: false });
+        let doubtful = stored.maybe.difference(&held).map(|&id| Holder { id, at, is_doubtful: true });
+        entry.records.extend(certain.chain(doubtful));
         self.0.push(entry);
-        self.0.retain(|known| !known.records.is_empty() || !known.maybe.is_empty());
+        self.0.retain(|known| !known.records.is_empty());
     }
 
     /// The records that were not known to hold a leaf that the edge now shows. That does not rule out a leaf that was
@@ -77,13 +74,13 @@ impl RecordMemory {
     fn without_known(&self, service: &str, leaf: &Leaf, records: impl Iterator<Item = u64>) -> BTreeSet<u64> {
         let known = self.of_service(service);
         let known = known.filter(|known| known.leaf == *leaf || known.leaf.not_before > leaf.not_before);
-        let known: BTreeSet<u64> = known.flat_map(RememberedLeaf::all).collect();
+        let known: BTreeSet<u64> = known.flat_map(RememberedLeaf::ids).collect();
         records.filter(|record| !known.contains(record)).collect()
     }
 
     /// The records of a service about which anything is remembered.
     fn records_of(&self, service: &str) -> impl Iterator<Item = u64> {
-        self.of_service(service).flat_map(RememberedLeaf::all)
+        self.of_service(service).flat_map(RememberedLeaf::ids)
     }
 
     fn of_service(&self, service: &str) -> impl Iterator<Item = &RememberedLeaf> {
@@ -92,19 +89,8 @@ impl RecordMemory {
 }
 
 impl RememberedLeaf {
-    fn new(service: &str, leaf: &Leaf) -> Self {
-        Self { service: service.to_owned(), leaf: leaf.clone(), records: Vec::new(), maybe: Vec::new() }
-    }
-
-    fn all(&self) -> impl Iterator<Item = u64> {
-        self.records.iter().chain(&self.maybe).map(|holder| holder.id)
-    }
-}
-
-impl<'a> Stored<'a> {
-    /// A leaf that is in no record yet.
-    fn new(service: &'a str, leaf: &'a Leaf, at: OffsetDateTime) -> Self {
-        Self { service, leaf, at, records: BTreeSet::new(), maybe: BTreeSet::new() }
+    fn ids(&self) -> impl Iterator<Item = u64> {
+        self.records.iter().map(|holder| holder.id)
     }
 }
 
@@ -114,16 +100,15 @@ impl LineageState {
         // Not `records()`: this run has ended.
         let mut memory = std::mem::take(&mut self.records);
         if let (Some(service), Some(leaf)) = (&self.service, &self.leaf) {
-            let mut stored = Stored::new(service, leaf, now);
             let served = sites.iter().filter(|site| site.outcome == Outcome::Served);
             let observed = served.filter_map(|site| site.cert_id);
-            stored.records = memory.without_known(service, leaf, observed);
-            stored.records.extend(&changed.stored);
-            stored.maybe.extend(&changed.maybe_stored);
+            let mut records = memory.without_known(service, leaf, observed);
+            records.extend(&changed.stored);
+            let mut maybe: BTreeSet<u64> = changed.maybe_stored.iter().copied().collect();
             if changed.is_any_possible {
-                stored.maybe.extend(memory.records_of(service));
+                maybe.extend(memory.records_of(service));
             }
-            memory.add(stored);
+            memory.add(service, leaf, now, &Stored { records, maybe });
         }
         self.records = memory;
     }
@@ -138,7 +123,7 @@ impl LineageState {
         let mut memory = self.records.clone();
         if let (Some(service), Some(leaf), None) = (&self.service, &self.leaf, &self.result) {
             let maybe = memory.records_of(service).collect();
-            memory.add(Stored { maybe, ..Stored::new(service, leaf, self.begun_at) });
+            memory.add(service, leaf, self.begun_at, &Stored { maybe, ..Stored::default() });
         }
         memory
     }
@@ -153,18 +138,19 @@ mod tests {
 
     fn add(memory: &mut RecordMemory, service: &str, fingerprint: &str, records: &[u64], maybe: &[u64]) {
         let [records, maybe] = [records, maybe].map(|list| list.iter().copied().collect());
-        memory.add(Stored { records, maybe, ..Stored::new(service, &leaf(fingerprint, ISSUED), DAY_1) });
+        memory.add(service, &leaf(fingerprint, ISSUED), DAY_1, &Stored { records, maybe });
     }
 
     /// Formats each remembered leaf as `fingerprint records maybe`.
     fn shown(memory: &RecordMemory) -> Vec<String> {
-        let ids = |holders: &[Holder]| holders.iter().map(|holder| holder.id).collect::<Vec<_>>();
-        let shown = memory.leaves().iter();
-        shown
-            .map(|known| {
-                format!("{} {:?} {:?}", known.leaf.fingerprint, ids(&known.records), ids(&known.maybe))
-            })
-            .collect()
+        let ids = |known: &RememberedLeaf, is_doubtful: bool| {
+            let holders = known.records.iter().filter(|holder| holder.is_doubtful == is_doubtful);
+            holders.map(|holder| holder.id).collect::<Vec<_>>()
+        };
+        let shown = |known: &RememberedLeaf| {
+            format!("{} {:?} {:?}", known.leaf.fingerprint, ids(known, false), ids(known, true))
+        };
+        memory.leaves().iter().map(shown).collect()
     }
 
     #[test]

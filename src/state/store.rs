@@ -122,8 +122,8 @@ impl Store {
     }
 
     /// Syncs the directory, so that renames in it survive a power failure.
-    pub(super) fn sync_to_disk(&self) -> io::Result<()> {
-        file::sync_directory(&self.directory)
+    fn sync_to_disk(&self) -> Result<(), WriteError> {
+        file::sync_directory(&self.directory).map_err(|error| WriteError::new(&self.directory, &error))
     }
 
     /// Path of a lineage's file with this extension.
@@ -179,23 +179,14 @@ impl Store {
 
     /// Lists the lineages that have a state file.
     pub(crate) fn names(&self) -> Result<Vec<String>, StateDirError> {
-        let mut names = Vec::new();
-        self.visit_files(|name, extension| names.extend((extension == EXTENSION).then(|| name.to_owned())))?;
-        names.sort();
-        Ok(names)
+        Ok(with_extension(&self.file_names()?, EXTENSION))
     }
 
     /// Lists the lineages that have a state file, and those whose invalid file an earlier run renamed and that have
     /// had no new one since.
     pub(crate) fn list(&self) -> Result<(Vec<String>, Vec<DamagedFile>), StateDirError> {
-        let (mut names, mut damaged) = (Vec::new(), Vec::new());
-        self.visit_files(|name, extension| match extension {
-            EXTENSION => names.push(name.to_owned()),
-            QUARANTINED => damaged.push(name.to_owned()),
-            _ => {}
-        })?;
-        names.sort();
-        damaged.sort();
+        let files = self.file_names()?;
+        let (names, mut damaged) = (with_extension(&files, EXTENSION), with_extension(&files, QUARANTINED));
         damaged.retain(|name| names.binary_search(name).is_err());
         let read = |name: String| {
             let path = self.file(&name, QUARANTINED);
@@ -209,40 +200,35 @@ impl Store {
         self.file(name, EXTENSION).exists()
     }
 
-    /// Visits the names and extensions of all files.
-    fn visit_files(&self, mut visitor: impl FnMut(&str, &str)) -> Result<(), StateDirError> {
+    /// The names of all files.
+    pub(super) fn file_names(&self) -> Result<Vec<String>, StateDirError> {
         let unreadable = |error: io::Error| StateDirError(ReadError::new(&self.directory, &error));
-        for entry in fs::read_dir(&self.directory).map_err(unreadable)? {
-            let file = entry.map_err(unreadable)?.file_name();
-            if let Some((name, extension)) = file.to_str().and_then(|file| file.rsplit_once('.')) {
-                visitor(name, extension);
-            }
-        }
-        Ok(())
+        let entries = fs::read_dir(&self.directory).map_err(unreadable)?;
+        let names = entries.map(|entry| Ok(entry.map_err(unreadable)?.file_name().into_string().ok()));
+        names.filter_map(Result::transpose).collect()
     }
 
     /// Writes the state of a lineage. It is on disk when this returns.
     pub(crate) fn write(&self, name: &str, state: &LineageState) -> Result<(), WriteError> {
         self.write_unsynced(name, state)?;
-        self.sync_to_disk().map_err(|error| WriteError::new(&self.file(name, EXTENSION), &error))
+        self.sync_to_disk()
     }
 
     /// Writes the state of a lineage; a power failure may bring back the earlier state. For the result of a run: if it
     /// is lost, the intent is still there and is repeated.
     pub(crate) fn write_unsynced(&self, name: &str, state: &LineageState) -> Result<(), WriteError> {
-        let (path, temporary) = (self.file(name, EXTENSION), self.file(name, "new"));
-        replace_unsynced(&path, temporary, serde_json::to_vec_pretty(state))
+        self.replace(&self.file(name, EXTENSION), self.file(name, "new"), serde_json::to_vec_pretty(state))
     }
 
-    /// Replaces a file with this JSON. It is on disk when this returns.
+    /// Replaces a file with this JSON. The contents are on disk when this returns; the directory entry may not be.
     pub(super) fn replace(
         &self,
         path: &Path,
         temporary: PathBuf,
         json: serde_json::Result<Vec<u8>>,
     ) -> Result<(), WriteError> {
-        replace_unsynced(path, temporary, json)?;
-        self.sync_to_disk().map_err(|error| WriteError::new(path, &error))
+        let replace = |json: Vec<u8>| StagedFile::write(path, temporary, &[&json, b"\n"], MODE)?.replace();
+        json.map_err(io::Error::from).and_then(replace).map_err(|error| WriteError::new(path, &error))
     }
 
     /// Deletes the state file of a lineage that had none before this run.
@@ -265,7 +251,7 @@ impl Store {
                 Ok(()) | Err(_) => {}
             }
         }
-        file::sync_directory(&self.directory).map_err(|error| WriteError::new(&self.directory, &error))
+        self.sync_to_disk()
     }
 
     /// Checks that files can be written. All runs use one file name, so that killed runs leave at most one file behind.
@@ -275,14 +261,13 @@ impl Store {
     }
 }
 
-/// Replaces a file with this JSON. The contents are on disk when this returns; the directory entry may not be.
-fn replace_unsynced(
-    path: &Path,
-    temporary: PathBuf,
-    json: serde_json::Result<Vec<u8>>,
-) -> Result<(), WriteError> {
-    let replace = |json: Vec<u8>| StagedFile::write(path, temporary, &[&json, b"\n"], MODE)?.replace();
-    json.map_err(io::Error::from).and_then(replace).map_err(|error| WriteError::new(path, &error))
+/// The sorted names of the files with an extension, without it.
+fn with_extension(files: &[String], extension: &str) -> Vec<String> {
+    let names =
+        files.iter().filter_map(|file| file.rsplit_once('.')).filter(|(_, found)| *found == extension);
+    let mut names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
+    names.sort();
+    names
 }
 
 #[cfg(test)]

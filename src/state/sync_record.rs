@@ -3,13 +3,12 @@
 //! Each shard of `sync --shard I/N` has a file of its own, so that shards do not wait for each other. The names have no
 //! extension, so earlier releases ignore the files.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use super::store::{Store, VersionHeader, WriteError};
+use super::store::{StateDirError, Store, VersionHeader, WriteError};
 use crate::file::{self, ReadError};
 use crate::text::{self, rfc3339};
 
@@ -68,12 +67,6 @@ struct Versioned<'a> {
     record: &'a SyncRecord,
 }
 
-/// The record of one shard.
-struct ShardRecord {
-    number: ShardNumber,
-    record: SyncRecord,
-}
-
 /// A shard: its index, and the number of shards.
 type ShardNumber = (u64, u64);
 
@@ -106,14 +99,14 @@ impl SyncRecord {
 impl LastSync {
     /// Combines the record of the last run for all lineages with those of the shards. A shard without a record does not
     /// count, because another host may process it.
-    fn of(records: Vec<ShardRecord>, faults: Vec<SyncRecordFault>) -> Self {
-        let (full, mut shards): (Vec<_>, Vec<_>) = records.into_iter().partition(|shard| shard.number == ALL);
-        let full = full.into_iter().next().map(|shard| shard.record);
+    fn of(records: Vec<(ShardNumber, SyncRecord)>, faults: Vec<SyncRecordFault>) -> Self {
+        let (full, mut shards): (Vec<_>, Vec<_>) = records.into_iter().partition(|(shard, _)| *shard == ALL);
+        let full = full.into_iter().next().map(|(_, record)| record);
         // Files with another number of shards are left over from an earlier setup.
-        let newest = shards.iter().max_by_key(|shard| shard.record.ended_at);
-        let Some((_, of)) = newest.map(|shard| shard.number) else { return Self { record: full, faults } };
-        shards.retain(|shard| shard.number.1 == of);
-        let shards = shards.iter().map(|shard| shard.record.newer(full.as_ref()).clone());
+        let newest = shards.iter().max_by_key(|(_, record)| record.ended_at);
+        let Some(((_, of), _)) = newest.cloned() else { return Self { record: full, faults } };
+        shards.retain(|((_, number), _)| *number == of);
+        let shards = shards.iter().map(|(_, record)| record.newer(full.as_ref()).clone());
         Self { record: shards.reduce(SyncRecord::and), faults }
     }
 }
@@ -129,8 +122,6 @@ impl Store {
     ) -> Result<(), WriteError> {
         let name = file_name(shard.unwrap_or(ALL));
         let path = self.path(&name);
-        // Of two runs that end at the same moment, one is recorded.
-        let Ok(_lock) = self.try_lock(&name)? else { return Ok(()) };
         let own = match read(&path, now) {
             Ok(own) => own,
             Err(SyncRecordFault::NewerVersion { .. }) => return Err(WriteError::later_version(path)),
@@ -145,7 +136,8 @@ impl Store {
         let record =
             SyncRecord { ended_at: now, exit_code, message, failing_since, unattended, last_unattended };
         let json = serde_json::to_vec(&Versioned { version: VERSION, record: &record });
-        self.replace(&path, self.file(&name, "new"), json)
+        // Runs that end at the same moment must not share it.
+        self.replace(&path, self.file(&name, &format!("{:x}", fastrand::u64(..))), json)
     }
 
     /// Reads when `sync` last ended, and how.
@@ -153,25 +145,16 @@ impl Store {
         let (mut records, mut faults) = (Vec::new(), Vec::new());
         let names = match self.file_names() {
             Ok(names) => names,
-            Err(error) if error.is_missing() => return LastSync::default(),
-            Err(error) => return LastSync { record: None, faults: vec![error.into()] },
+            Err(StateDirError(error)) if error.is_missing() => return LastSync::default(),
+            Err(StateDirError(error)) => return LastSync { record: None, faults: vec![error.into()] },
         };
         for (name, number) in names.iter().filter_map(|name| Some((name, shard_number(name)?))) {
             match read(&self.path(name), now) {
-                Ok(record) => records.extend(record.map(|record| ShardRecord { number, record })),
+                Ok(record) => records.extend(record.map(|record| (number, record))),
                 Err(fault) => faults.push(fault),
             }
         }
         LastSync::of(records, faults)
-    }
-
-    /// The names of all files.
-    fn file_names(&self) -> Result<Vec<String>, ReadError> {
-        let directory = self.path("");
-        let unreadable = |error: std::io::Error| ReadError::new(&directory, &error);
-        let entries = fs::read_dir(&directory).map_err(unreadable)?;
-        let names = entries.map(|entry| Ok(entry.map_err(unreadable)?.file_name().into_string().ok()));
-        names.filter_map(Result::transpose).collect()
     }
 }
 
@@ -213,6 +196,7 @@ fn read(path: &Path, now: OffsetDateTime) -> Result<Option<SyncRecord>, SyncReco
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
@@ -262,7 +246,7 @@ mod tests {
              \"failing_since\":\"2026-11-22T13:00:00Z\",\"unattended\":true}\n"
         );
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "the file and its lock");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
         assert!(store.names().unwrap().is_empty());
     }
 
