@@ -2,10 +2,8 @@
 //!
 //! The tables hold positions rather than references, because they are moved together with the listing.
 
-use std::iter::Copied;
-use std::slice::Iter;
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 
-use super::account::Account;
 use crate::api::{Listing, Record, Site};
 use crate::names::{Domain, Names};
 
@@ -13,41 +11,45 @@ use crate::names::{Domain, Names};
 #[derive(Debug, Default)]
 pub(crate) struct IndexedListing {
     listing: Listing,
-    sites_by_host: Table<u32>,
+    sites_by_host: Table,
     /// Keyed by the host without its first label; wildcard sites are left out.
-    sites_by_parent: Table<u32>,
+    sites_by_parent: Table,
     /// The bound sites.
-    sites_by_record: Table<u32>,
+    sites_by_record: Table,
     /// Sites whose binding cannot be read.
     unreadable_bindings: Vec<u32>,
-    records_by_id: Table<u32>,
-    /// Each with the position of the host in `domains_of`.
-    records_by_host: Table<(u32, u32)>,
+    records_by_id: Table,
+    /// Keyed by each host that the record is stored for.
+    records_by_host: Table,
 }
 
-/// Positions of items, sorted by the item's key, then by position.
-#[derive(Debug)]
-struct Table<P>(Vec<P>);
+/// Hashes of the items' keys and positions of the items, sorted. Different keys may have the same hash.
+#[derive(Debug, Default)]
+struct Table(Vec<(u32, u32)>);
 
-/// The positions with one key.
-type Found<'t, P> = Copied<Iter<'t, P>>;
+/// The part of an account that a decision for one lineage looks at. All of it would lead to the same decision.
+#[derive(Debug)]
+pub(crate) struct Account<'a> {
+    pub(crate) listing: &'a IndexedListing,
+    /// In the order of the listing, as are the records.
+    pub(crate) sites: Vec<&'a Site>,
+    pub(crate) records: Vec<&'a Record>,
+}
 
 impl IndexedListing {
     pub(crate) fn new(listing: Listing) -> Self {
         let sites = || (0..).zip(&listing.sites);
         let records = || (0..).zip(&listing.records);
-        let below = sites().filter(|(_, site)| !site.domain.host().starts_with('*'));
-        let bound = sites().filter(|(_, site)| site.cert_id.is_some());
         let unreadable = sites().filter(|(_, site)| site.unreadable_cert_id.is_some());
         let stored =
-            records().flat_map(|(at, record)| (0..).zip(domains_of(record)).map(move |(of, _)| (at, of)));
+            records().flat_map(|(at, record)| domains_of(record).map(move |domain| (domain.host(), at)));
         Self {
-            sites_by_host: Table::new(sites().map(|(at, _)| at), |at| host_of(&listing, at)),
-            sites_by_parent: Table::new(below.map(|(at, _)| at), |at| parent_of(&listing, at)),
-            sites_by_record: Table::new(bound.map(|(at, _)| at), |at| record_of(&listing, at)),
+            sites_by_host: Table::new(sites().map(|(at, site)| (site.domain.host(), at))),
+            sites_by_parent: Table::new(sites().filter_map(|(at, site)| Some((parent_of(site)?, at)))),
+            sites_by_record: Table::new(sites().filter_map(|(at, site)| Some((site.cert_id?, at)))),
             unreadable_bindings: unreadable.map(|(at, _)| at).collect(),
-            records_by_id: Table::new(records().map(|(at, _)| at), |at| id_of(&listing, at)),
-            records_by_host: Table::new(stored, |at| stored_host(&listing, at)),
+            records_by_id: Table::new(records().map(|(at, record)| (record.id, at))),
+            records_by_host: Table::new(stored),
             listing,
         }
     }
@@ -148,51 +150,38 @@ impl IndexedListing {
         self.listing.records.get(at as usize)
     }
 
-    fn at_host(&self, host: &str) -> Found<'_, u32> {
-        self.sites_by_host.find(&host, |at| host_of(&self.listing, at))
+    fn at_host(&self, host: &str) -> impl DoubleEndedIterator<Item = u32> {
+        let has_host = move |at: &u32| self.site_at(*at).is_some_and(|site| site.domain.host() == host);
+        self.sites_by_host.find(host).filter(has_host)
     }
 
-    fn below(&self, parent: &str) -> Found<'_, u32> {
-        self.sites_by_parent.find(&parent, |at| parent_of(&self.listing, at))
+    fn below(&self, parent: &str) -> impl Iterator<Item = u32> {
+        let is_below = move |at: &u32| self.site_at(*at).and_then(parent_of) == Some(parent);
+        self.sites_by_parent.find(parent).filter(is_below)
     }
 
-    fn bound_to(&self, record: u64) -> Found<'_, u32> {
-        self.sites_by_record.find(&Some(record), |at| record_of(&self.listing, at))
+    fn bound_to(&self, record: u64) -> impl Iterator<Item = u32> {
+        let is_bound = move |at: &u32| self.site_at(*at).is_some_and(|site| site.cert_id == Some(record));
+        self.sites_by_record.find(record).filter(is_bound)
     }
 
-    fn with_id(&self, record: u64) -> Found<'_, u32> {
-        self.records_by_id.find(&Some(record), |at| id_of(&self.listing, at))
+    fn with_id(&self, id: u64) -> impl DoubleEndedIterator<Item = u32> {
+        let has_id = move |at: &u32| self.record_at(*at).is_some_and(|record| record.id == id);
+        self.records_by_id.find(id).filter(has_id)
     }
 
-    fn stored_for(&self, host: &str) -> impl Iterator<Item = u32> + use<'_> {
-        let found = self.records_by_host.find(&host, |at| stored_host(&self.listing, at)).map(|(at, _)| at);
-        // A record is nearly always named after its domain.
-        let mut last = None;
-        found.filter(move |at| last.replace(*at) != Some(*at))
+    fn stored_for(&self, host: &str) -> impl Iterator<Item = u32> {
+        let is_stored_for = move |at: &u32| {
+            self.record_at(*at).is_some_and(|record| domains_of(record).any(|domain| domain.host() == host))
+        };
+        self.records_by_host.find(host).filter(is_stored_for)
     }
 }
 
-fn host_of(listing: &Listing, at: u32) -> &str {
-    listing.sites.get(at as usize).map_or("", |site| site.domain.host())
-}
-
-/// The host without its first label.
-fn parent_of(listing: &Listing, at: u32) -> &str {
-    host_of(listing, at).split_once('.').map_or("", |(_, parent)| parent)
-}
-
-/// The record that a site is bound to.
-fn record_of(listing: &Listing, at: u32) -> Option<u64> {
-    listing.sites.get(at as usize)?.cert_id
-}
-
-fn id_of(listing: &Listing, at: u32) -> Option<u64> {
-    Some(listing.records.get(at as usize)?.id)
-}
-
-fn stored_host(listing: &Listing, (at, of): (u32, u32)) -> &str {
-    let record = listing.records.get(at as usize);
-    record.and_then(|record| domains_of(record).nth(of as usize)).map_or("", Domain::host)
+/// The host of a site without its first label; `None` for a wildcard.
+fn parent_of(site: &Site) -> Option<&str> {
+    let (label, parent) = site.domain.host().split_once('.')?;
+    (!label.starts_with('*')).then_some(parent)
 }
 
 /// The domains that a record is stored for, and its name.
@@ -205,25 +194,36 @@ fn sort<T: Ord>(items: &mut Vec<T>) {
     items.dedup();
 }
 
-impl<P: Copy> Table<P> {
-    fn new<K: Ord>(positions: impl Iterator<Item = P>, key: impl Fn(P) -> K) -> Self {
-        let mut positions: Vec<P> = positions.collect();
-        positions.sort_by_key(|at| key(*at));
-        Self(positions)
+impl Table {
+    fn new<K: Hash>(items: impl Iterator<Item = (K, u32)>) -> Self {
+        let mut entries: Vec<(u32, u32)> = items.map(|(key, at)| (hash(key), at)).collect();
+        sort(&mut entries);
+        Self(entries)
     }
 
-    /// The positions with a key.
-    fn find<K: Ord>(&self, wanted: &K, key: impl Fn(P) -> K) -> Found<'_, P> {
-        let start = self.0.partition_point(|at| key(*at) < *wanted);
+    /// The positions of the items that may have a key.
+    fn find<K: Hash>(&self, key: K) -> impl DoubleEndedIterator<Item = u32> + use<'_, K> {
+        let hash = hash(key);
+        let start = self.0.partition_point(|(known, _)| *known < hash);
         let rest = self.0.get(start..).unwrap_or_default();
-        let end = rest.partition_point(|at| key(*at) == *wanted);
-        rest.get(..end).unwrap_or_default().iter().copied()
+        let end = rest.partition_point(|(known, _)| *known == hash);
+        rest.get(..end).unwrap_or_default().iter().map(|(_, at)| *at)
     }
 }
 
-impl<P> Default for Table<P> {
-    fn default() -> Self {
-        Self(Vec::new())
+#[expect(clippy::cast_possible_truncation, reason = "a part of a hash is a hash")]
+fn hash(key: impl Hash) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish() as u32
+}
+
+#[cfg(test)]
+impl<'a> Account<'a> {
+    /// All sites and records of a listing.
+    pub(crate) fn whole(listing: &'a IndexedListing) -> Self {
+        let (sites, records) = (&listing.listing().sites, &listing.listing().records);
+        Self { listing, sites: sites.iter().collect(), records: records.iter().collect() }
     }
 }
 

@@ -4,7 +4,6 @@
 //! another domain. An upload for its own domain would then create a record that nothing uses and no documented endpoint
 //! can delete. So the record that a site is bound to is replaced, and a record is created only where it will be bound.
 
-mod account;
 mod actions;
 mod blocker;
 mod display;
@@ -17,9 +16,8 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::account::Account;
 pub(crate) use self::actions::{Action, Plan, Target, Upload};
 pub(crate) use self::blocker::Blocker;
 pub(crate) use self::display::{Step, StepAction, superseded_reason};
-pub(crate) use self::indexed_listing::IndexedListing;
+pub(crate) use self::indexed_listing::{Account, IndexedListing};
 pub(crate) use self::request::{Allow, NotNeeded, PlanRequest, RecordLeaf};

@@ -3,10 +3,9 @@
 
 use std::collections::HashMap;
 
-use super::account::Account;
 use super::actions::{Action, Plan, Target, Upload};
 use super::blocker::Blocker;
-use super::indexed_listing::IndexedListing;
+use super::indexed_listing::{Account, IndexedListing};
 use super::request::{NotNeeded, PlanRequest};
 use crate::api::{Record, Site};
 use crate::names::Domain;
@@ -47,9 +46,19 @@ impl<'a> Planner<'_, 'a> {
             unbound.into_iter().map(|site| Unplaced { site, blocker: None, domains: vec![&site.domain] });
         let unplaced = self.create(unbound.collect(), blocked);
         self.bind(unplaced);
-        self.mark_ambiguous();
+        let uploads = self.plan.uploads.iter().enumerate().rev();
+        let replaced = uploads.flat_map(|(at, upload)| upload.replaces.iter().map(move |id| (*id, at)));
+        let replaced: HashMap<u64, usize> = replaced.collect();
+        let replacing = |site: &Site| site.cert_id.and_then(|id| replaced.get(&id).copied());
+        // The record of a site that is left alone may be replaced by an upload for another one.
+        for target in self.plan.targets.iter_mut().filter(|target| matches!(target.action, Action::Leave(_)))
+        {
+            if let Some(upload) = replacing(target.site) {
+                target.action = Action::Replace(upload);
+            }
+        }
         self.plan.can_rebind = self.can_rebind();
-        self.add_unwanted();
+        self.add_unwanted(replacing);
         self.plan
     }
 
@@ -133,23 +142,8 @@ impl<'a> Planner<'_, 'a> {
         has_record && !self.request.allow.rebind
     }
 
-    /// The upload that may replace the record that a site is bound to.
-    fn replacing(uploads: &[Upload<'a>], site: &Site) -> Option<usize> {
-        uploads.iter().position(|upload| site.cert_id.is_some_and(|id| upload.replaces.contains(&id)))
-    }
-
-    /// Turns `Leave` into `Replace` for sites whose record may be replaced by an upload for another site.
-    fn mark_ambiguous(&mut self) {
-        let Plan { uploads, targets, .. } = &mut self.plan;
-        for target in targets.iter_mut().filter(|target| matches!(target.action, Action::Leave(_))) {
-            if let Some(upload) = Self::replacing(uploads, target.site) {
-                target.action = Action::Replace(upload);
-            }
-        }
-    }
-
     /// Adds the covered sites that are not wanted or need no deployment, with the effect of the uploads on them.
-    fn add_unwanted(&mut self) {
+    fn add_unwanted(&mut self, replacing: impl Fn(&Site) -> Option<usize>) {
         let uploads = &self.plan.uploads;
         let creation = uploads.iter().position(|upload| upload.replaces.is_empty());
         for site in self.covered.iter().filter(|site| !self.request.is_wanted(site)) {
@@ -157,7 +151,7 @@ impl<'a> Planner<'_, 'a> {
                 Some(NotNeeded::Current) => Action::NotNeeded(NotNeeded::Current),
                 reason => {
                     let created = creation.filter(|_| site.is_unbound()).map(Action::Create);
-                    let effect = Self::replacing(uploads, site).map(Action::Replace).or(created);
+                    let effect = replacing(site).map(Action::Replace).or(created);
                     let unaffected = || reason.cloned().map_or(Action::Ignore, Action::NotNeeded);
                     effect.unwrap_or_else(unaffected)
                 }
