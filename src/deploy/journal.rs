@@ -36,16 +36,16 @@ pub(crate) struct Journal {
     /// `None` if there is no usable state directory.
     store: Option<Store>,
     lock: Option<Lock>,
-    state: Option<LineageState>,
+    /// What earlier runs left behind.
+    before: Option<LineageState>,
     /// Whether the state directory was read and has no state of the lineage.
     pub(crate) has_no_state: bool,
-    /// The state before the intent of this run.
-    before: Option<LineageState>,
+    /// The state since this run began.
+    state: Option<LineageState>,
     /// The names that the leaf must have; `None` allows any.
     expected_names: Option<Vec<String>>,
     /// Whether the leaf has other names, so that nothing was done.
     pub(crate) has_other_names: bool,
-    has_begun: bool,
     /// Whether the state is that from before this run.
     is_withdrawn: bool,
     /// Whether the state file must stay as it is.
@@ -102,12 +102,11 @@ impl Journal {
             leaf: None,
             store: None,
             lock: None,
-            state: None,
-            has_no_state: false,
             before: None,
+            has_no_state: false,
+            state: None,
             expected_names: None,
             has_other_names: false,
-            has_begun: false,
             is_withdrawn: false,
             is_read_only: false,
             write_error: None,
@@ -126,7 +125,7 @@ impl Journal {
         match store.read(&self.name) {
             Ok(state) => {
                 self.has_no_state = state.is_none();
-                self.state = state;
+                self.before = state;
             }
             Err(error) => {
                 report.warnings.push(error.to_string());
@@ -154,9 +153,9 @@ impl Journal {
         self.options.origin == Origin::Retry
     }
 
-    /// The state that earlier runs left behind, until this one begins.
-    pub(crate) fn state(&self) -> Option<&LineageState> {
-        self.state.as_ref()
+    /// What earlier runs left behind.
+    pub(crate) fn before(&self) -> Option<&LineageState> {
+        self.before.as_ref()
     }
 
     /// The name of the lineage.
@@ -171,7 +170,7 @@ impl Journal {
         hosts: impl Iterator<Item = &'h str>,
         report: &mut Report,
     ) -> ServiceDeployments {
-        let own = (self.name.as_str(), self.state_before());
+        let own = (self.name.as_str(), self.before());
         let neighbours = self.store.as_ref().map(|store| store.neighbours(service, hosts, own));
         let (deployments, errors) = neighbours.unwrap_or_default();
         report.warnings.extend(errors.iter().map(ToString::to_string));
@@ -198,7 +197,7 @@ impl Journal {
     /// other names: the client has renewed the lineage since the run began.
     pub(super) fn set_leaf(&mut self, leaf: &Certificate) -> Result<(), CommandError> {
         let leaf = leaf.to_leaf();
-        let pending = self.state.as_ref().filter(|_| self.is_retry());
+        let pending = self.before().filter(|_| self.is_retry());
         let is_other = pending.and_then(|state| state.leaf.as_ref()).is_some_and(|known| *known != leaf);
         self.has_other_names = self.expected_names.as_ref().is_some_and(|names| *names != leaf.names);
         if is_other || self.has_other_names {
@@ -212,13 +211,11 @@ impl Journal {
 
     /// Writes the intent to deploy.
     pub(crate) fn begin(&mut self, report: &mut Report) {
-        let before = self.state.take();
-        self.before.clone_from(&before);
-        let (source, leaf) = (self.source.clone(), self.leaf.clone());
-        self.state = Some(LineageState::begin(before, source, &self.options, leaf, clock::now()));
-        self.has_begun = true;
-        let known = self.state.as_ref().zip(self.before.as_ref());
-        if known.is_none_or(|(state, before)| !state.adds_nothing_to(before)) {
+        let (before, source, leaf) = (self.before.clone(), self.source.clone(), self.leaf.clone());
+        let state = LineageState::begin(before, source, &self.options, leaf, clock::now());
+        let adds_nothing = self.before().is_some_and(|before| state.adds_nothing_to(before));
+        self.state = Some(state);
+        if !adds_nothing {
             self.write_with(Store::write, report);
         }
     }
@@ -229,34 +226,29 @@ impl Journal {
     ///
     /// The result is written in another thread, so that other tasks go on.
     pub(crate) async fn finish(&mut self, result: Result<(), CommandError>, report: &mut Report) {
-        if self.conclude(result, report) {
-            self.write_in_pool(report).await;
-        }
-    }
-
-    /// Adds the result to the state. Returns whether that is still to be written.
-    fn conclude(&mut self, result: Result<(), CommandError>, report: &mut Report) -> bool {
         if let Err(error) = result {
             report.fail(error);
         }
         if self.leaves_nothing_to_retry(report) {
-            self.withdraw(report);
-            return false;
+            return self.withdraw(report);
         }
-        if !self.has_begun {
+        if self.state.is_none() {
             if report.exit_code() == 0 {
-                return false;
+                return;
             }
             self.leaf = self.leaf.take().or_else(|| self.peek_leaf());
             self.begin(report);
         }
-        if let Some(state) = &mut self.state {
-            let error = report.error();
-            let sites = recorded_sites(&report.deployed.sites, state);
-            let result = (report.exit_code(), error);
-            state.finish(result, sites, &report.deployed.records, &self.options, clock::now());
+        let Some(state) = &mut self.state else { return };
+        let sites = recorded_sites(&report.deployed.sites, state);
+        let result = (report.exit_code(), report.error());
+        state.finish(result, sites, &report.deployed.records, &self.options, clock::now());
+        let (name, state) = (self.name.clone(), state.clone());
+        let Some(store) = self.store.clone().filter(|_| !self.is_read_only) else { return };
+        // If a power failure undoes it, a later run will do this again.
+        if let Err(error) = offload(move || store.write_unsynced(&name, &state)).await {
+            self.warn(error, report);
         }
-        true
     }
 
     /// Whether this run by hand failed before it changed anything, and not for a temporary reason: it was a mistake. A run
@@ -272,22 +264,16 @@ impl Journal {
             service.is_some() && before.service.is_some() && service != before.service.as_ref()
         };
         report.errors().iter().all(|error| error.kind() != ErrorKind::Temporary)
-            || self.state_before().is_some_and(is_other_service)
-    }
-
-    /// The state before this run.
-    pub(super) fn state_before(&self) -> Option<&LineageState> {
-        if self.has_begun { self.before.as_ref() } else { self.state.as_ref() }
+            || self.before().is_some_and(is_other_service)
     }
 
     /// Restores the state before this run.
     fn withdraw(&mut self, report: &mut Report) {
         self.is_withdrawn = true;
-        if !self.has_begun {
+        if self.state.take().is_none() {
             return;
         }
-        self.state = self.before.take();
-        match (&self.store, &self.state) {
+        match (&self.store, &self.before) {
             (Some(store), None) if !self.is_read_only => {
                 if let Err(error) = store.withdraw(&self.name) {
                     self.warn(error, report);
@@ -306,7 +292,7 @@ impl Journal {
 
     /// Changes the state without a deployment.
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut LineageState), report: &mut Report) {
-        if let Some(state) = &mut self.state {
+        if let Some(state) = &mut self.before {
             change(state);
         }
         self.write_with(Store::write_unsynced, report);
@@ -332,22 +318,13 @@ impl Journal {
         self.write_error.take()
     }
 
-    /// Writes a state that a later run will establish again if a power failure undoes it, in another thread.
-    async fn write_in_pool(&mut self, report: &mut Report) {
-        let store = self.store.clone().filter(|_| !self.is_read_only);
-        let (Some(store), Some(state)) = (store, self.state.clone()) else { return };
-        let name = self.name.clone();
-        if let Err(error) = offload(move || store.write_unsynced(&name, &state)).await {
-            self.warn(error, report);
-        }
-    }
-
     fn write_with(
         &mut self,
         write: fn(&Store, &str, &LineageState) -> Result<(), WriteError>,
         report: &mut Report,
     ) {
-        let (Some(store), Some(state), false) = (&self.store, &self.state, self.is_read_only) else { return };
+        let state = self.state.as_ref().or(self.before.as_ref());
+        let (Some(store), Some(state), false) = (&self.store, state, self.is_read_only) else { return };
         if let Err(error) = write(store, &self.name, state) {
             self.warn(error, report);
         }

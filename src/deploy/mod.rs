@@ -4,7 +4,6 @@
 //! `deploy` and `sync` take this path. It gets resolved settings and plain options, fills a report and prints nothing.
 //! The steps are in files of their own.
 
-mod anchors;
 mod client_cache;
 mod journal;
 mod neighbours;
@@ -12,19 +11,20 @@ mod pending_site;
 mod polling;
 mod rollout;
 mod scope;
-mod shared_listing;
-mod site_error;
 mod survey;
 mod upload;
-mod upload_response;
 mod verdict;
 
-pub(crate) use self::anchors::LoadedAnchors;
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+
 pub(crate) use self::client_cache::ClientCache;
 pub(crate) use self::journal::{Journal, run_options};
 pub(crate) use self::neighbours::left_behind;
 use self::rollout::Rollout;
 pub(crate) use self::rollout::{AccountSnapshot, incomplete_listing};
+use crate::api::SetupError;
 use crate::bundle::{self, Bundle, Wait};
 use crate::check::{self, CheckContext, PathRule, Status, Vetted};
 use crate::clock::{self, Deadline};
@@ -34,8 +34,9 @@ use crate::plan::Allow;
 use crate::progress::{Phase, Progress};
 use crate::report::{CertificateReport, Report};
 use crate::secret::Redactor;
-use crate::settings::{Guards, Settings};
+use crate::settings::{Guards, Roots, Settings, TrustPolicy};
 use crate::source::Source;
+use crate::trust::TrustStores;
 use crate::{file, text};
 
 /// A lineage to deploy and the options for it.
@@ -73,8 +74,8 @@ impl Deployment<'_> {
         if let Ok(chain) = &bundle.chain {
             journal.set_leaf(&chain.leaf)?;
         }
-        let anchors = LoadedAnchors::for_deployment(self, clients.trust_stores())?;
-        let path = anchors.as_ref().map(LoadedAnchors::rule);
+        let anchors = self.load_anchors(clients.trust_stores())?;
+        let path = anchors.as_ref().map(|(anchors, no_path)| PathRule { anchors, no_path: *no_path });
         let directory = self.source.acme_directory();
         report.add_findings(&check::run(&bundle, &self.check_context(path, directory.as_deref())));
         let Ok(vetted) = check::vet(&bundle, &report.deployed.checks) else {
@@ -101,6 +102,29 @@ impl Deployment<'_> {
             let is_missing = error.is_missing();
             CommandError::from(error).misuse(is_missing)
         })
+    }
+
+    /// Loads the trust anchors that the chain is checked against; also returns the result for a chain without a path to
+    /// one. `None` if the path is not to be checked.
+    fn load_anchors(&self, stores: &TrustStores) -> Result<Option<(Arc<RootCertStore>, Status)>, SetupError> {
+        match &self.settings.trust_anchors {
+            TrustPolicy::Off => Ok(None),
+            TrustPolicy::Required(roots) => Ok(Some((stores.load(roots, self.deadline)?, Status::Fail))),
+            // Loading the system's roots takes longer than the rest of a bare upload.
+            TrustPolicy::Advisory(roots) if self.upload_only && !self.connects_with(roots) => Ok(None),
+            TrustPolicy::Advisory(roots) => {
+                // A system without any must not fail the run.
+                let loaded = stores.load(roots, self.deadline);
+                let loaded =
+                    loaded.inspect_err(|error| log::info!("the path to a root is not checked: {error}"));
+                Ok(loaded.ok().map(|anchors| (anchors, Status::Warn)))
+            }
+        }
+    }
+
+    /// Whether connections to the service load these roots anyway.
+    fn connects_with(&self, roots: &Roots) -> bool {
+        !self.settings.base_url.is_plain() && self.settings.roots == *roots
     }
 
     fn check_context<'c>(

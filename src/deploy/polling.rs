@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::{sleep, timeout};
 
+use super::client_cache::ListedSites;
 use super::pending_site::{PendingSite, SiteReading};
 use super::rollout::Rollout;
-use super::shared_listing::ListedSites;
 use super::survey::MAX_OBSERVED_SITES;
 use crate::api::{MAX_CONCURRENT_REQUESTS, Site};
 use crate::clock::Deadline;

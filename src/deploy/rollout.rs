@@ -10,10 +10,9 @@ use super::neighbours::{displaced, left_by_renewal};
 use super::pending_site::{PendingSite, StoredRecord};
 use super::polling::Polling;
 use super::scope::Scope;
-use super::site_error;
 use super::survey::Survey;
 use super::upload::UploadResult;
-use super::verdict::{report_pending, report_untouched};
+use super::verdict::{failed_upload, report_pending, report_untouched};
 use super::{ClientCache, Deployment, Journal, permissions};
 use crate::api::{Client, Gap, Listing, MAX_CONCURRENT_REQUESTS};
 use crate::check::Vetted;
@@ -81,7 +80,7 @@ impl Rollout<'_> {
         let Deployment { domains, account: snapshot, .. } = *self.deployment;
         let chain = self.vetted.chain();
         let (leaf, names) = (chain.leaf.to_leaf(), Names::of(chain.leaf.dns_names()));
-        let (before, service) = (self.journal.state_before(), self.service());
+        let (before, service) = (self.journal.before(), self.service());
         let stored = before.map(|state| state.stored_records(&service)).unwrap_or_default();
         let mut deployed = before.map(|state| state.deployed_sites(&service, &leaf)).unwrap_or_default();
         let missed = before.map(|state| state.missed_sites(&service, &leaf)).unwrap_or_default();
@@ -270,7 +269,7 @@ pub(super) fn report_results(
     report.deployed.records = changed_records(plan, results, sites);
     for (upload, result) in plan.uploads.iter().zip(results) {
         if let Err(failed) = result {
-            report.fail(site_error::upload(upload.domain, failed));
+            report.fail(failed_upload(upload.domain, failed));
         }
     }
     for site in sites {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use time::OffsetDateTime;
 
-use super::site_error;
 use super::survey::Survey;
+use super::verdict::no_such_site;
 use crate::api::{Record, Site};
 use crate::error::{CommandError, ErrorKind};
 use crate::hint::Hint;
@@ -134,7 +134,7 @@ impl<'l> Scope<'_, 'l> {
         let is_missing = |domain: &&Domain| !self.account.sites.iter().any(|site| site.domain == **domain);
         for domain in self.domains.iter().filter(is_missing) {
             if !may_skip {
-                report.fail(site_error::no_such_site(domain));
+                report.fail(no_such_site(domain));
             }
             let outcome = if may_skip { Outcome::Skipped } else { Outcome::Refused };
             report.deployed.sites.push(SiteReport::new(domain, outcome, Some(NO_SITE.into())));

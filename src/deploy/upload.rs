@@ -1,21 +1,24 @@
-//! Uploads the certificate, as planned or for given domains without a plan, and reports each upload.
+//! Uploads the certificate, as planned or for given domains without a plan, compares each response with what was
+//! uploaded, and reports it.
+//!
+//! A field that a response omits is not a contradiction, except `ok`, which says that the upload was carried out.
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
 use super::pending_site::StoredRecord;
 use super::rollout::Rollout;
-use super::site_error;
-use super::upload_response::{contradiction, is_of_others, is_unused};
-use super::verdict::failed_outcome;
-use crate::api::{MAX_CONCURRENT_REQUESTS, RequestError, UploadBody, Uploaded};
+use super::verdict::{failed_outcome, failed_upload, unconfirmed, unused};
+use crate::api::{MAX_CONCURRENT_REQUESTS, Record, RequestError, Timestamp, UploadBody, Uploaded};
+use crate::cert::Certificate;
 use crate::error::{Diagnostic as _, ErrorKind};
-use crate::names::Domain;
+use crate::names::{Domain, Names, distinct};
 use crate::outcome::Outcome;
 use crate::plan::{IndexedListing, Upload};
 use crate::progress::Phase;
 use crate::report::{Report, SiteReport, UploadReport};
 use crate::settings::{RecordName, Verify};
+use crate::text::{list, rfc3339, sanitize};
 
 pub(super) type UploadResult = Result<StoredRecord, RequestError>;
 
@@ -81,14 +84,14 @@ impl Rollout<'_> {
         let mut site = match self.record(domain, answer, None, report) {
             Ok(StoredRecord { contradiction: Some(detail), .. }) => {
                 report.deployed.records.is_any_possible = true;
-                report.fail(site_error::unconfirmed(domain, &detail));
+                report.fail(unconfirmed(domain, &detail));
                 SiteReport::new(domain, Outcome::Queued, Some(detail))
             }
             Ok(StoredRecord { id, .. }) => {
                 report.deployed.records.stored.push(id);
                 if is_unused {
                     let detail = format!("certificate {id} was created, and the site is not bound to it");
-                    report.fail(site_error::unused(domain, id));
+                    report.fail(unused(domain, id));
                     SiteReport::new(domain, Outcome::Misbound, Some(detail))
                 } else {
                     SiteReport { cert_id: Some(id), ..SiteReport::new(domain, Outcome::Uploaded, None) }
@@ -96,7 +99,7 @@ impl Rollout<'_> {
             }
             Err(failed) => {
                 report.deployed.records.is_any_possible |= failed.may_be_done;
-                report.fail(site_error::upload(domain, &failed));
+                report.fail(failed_upload(domain, &failed));
                 SiteReport::new(domain, failed_outcome(&failed), Some(failed.to_string()))
             }
         };
@@ -152,5 +155,233 @@ impl Rollout<'_> {
 
     fn upload_body(&self) -> UploadBody {
         UploadBody::new(self.vetted, self.settings.name.as_ref().map(RecordName::as_str))
+    }
+}
+
+/// Values of `key_match` with which the service accepts a key: it cannot verify every type (section 4.2).
+const KEY_MATCHES: [&str; 2] = ["ok", "unverified"];
+
+/// Why a response does not confirm the upload of a leaf for a domain; `None` if it does. `other` is the record that it
+/// names if that was listed for other domains.
+pub(super) fn contradiction(
+    response: &Uploaded,
+    domain: &Domain,
+    leaf: &Certificate,
+    other: Option<&Record>,
+) -> Option<String> {
+    let contradictions: Vec<String> = [
+        (!response.is_ok).then(|| "`ok` is not true".to_owned()),
+        other.map(other_record),
+        other_domain(&response.domains, domain, leaf),
+        other_expiry(response.not_after.as_ref(), leaf),
+        refused_key(response.key_match.as_deref()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let any = !contradictions.is_empty();
+    any.then(|| format!("the response contradicts the upload: {}", list(&contradictions)))
+}
+
+/// Whether a response says that the upload for a domain created this record, which was listed before for other domains. If
+/// it says that the record was replaced, the certificate in it may have covered the domain.
+pub(super) fn is_of_others(response: &Uploaded, domain: &Domain, listed: &Record) -> bool {
+    let mut domains = listed.domains.iter().chain(&listed.name).peekable();
+    let has_others = domains.peek().is_some() && !Names::of(domains.map(Domain::host)).cover(domain);
+    response.created == Some(true) && has_others
+}
+
+fn other_record(listed: &Record) -> String {
+    let domains: Vec<Domain> = listed.domains.iter().chain(&listed.name).cloned().collect();
+    let domains: Vec<String> = distinct(&domains).iter().map(ToString::to_string).collect();
+    format!("`created` is true for `id` {}, which was listed before for {}", listed.id, list(&domains))
+}
+
+/// A record may be stored for several domains, or for a wildcard of the leaf that covers this one.
+fn other_domain(shown: &[String], domain: &Domain, leaf: &Certificate) -> Option<String> {
+    let names: Vec<Domain> = shown.iter().filter_map(|text| text.parse().ok()).collect();
+    let is_of_leaf =
+        |name: &&Domain| leaf.dns_names().any(|own| own.parse().is_ok_and(|own: Domain| own == **name));
+    let covering = Names::of(names.iter().filter(is_of_leaf).map(Domain::host));
+    if shown.is_empty() || names.contains(domain) || covering.cover(domain) {
+        return None;
+    }
+    let shown: Vec<String> = shown.iter().map(|text| sanitize(text)).collect();
+    Some(format!("`domain` is {}", list(&shown)))
+}
+
+fn other_expiry(shown: Option<&Timestamp>, leaf: &Certificate) -> Option<String> {
+    let shown = shown.filter(|shown| !shown.may_be(leaf.not_after))?;
+    let shown = match shown {
+        Timestamp::Unreadable(text) => sanitize(text),
+        shown => shown.at().map(rfc3339).unwrap_or_default(),
+    };
+    Some(format!("`not_after` is {shown}, not {}", rfc3339(leaf.not_after)))
+}
+
+fn refused_key(shown: Option<&str>) -> Option<String> {
+    let shown =
+        shown.filter(|shown| !KEY_MATCHES.iter().any(|known| shown.trim().eq_ignore_ascii_case(known)))?;
+    Some(format!("`key_match` is {}", sanitize(shown)))
+}
+
+/// Whether the response says that the service created a record and did not bind the site of this domain to it. Numbers
+/// among the bound sites may stand for any site.
+pub(super) fn is_unused(response: &Uploaded, domain: &Domain) -> bool {
+    let may_be_site = |bound: &Value| {
+        let named = bound.get("domain").or_else(|| bound.get("name")).unwrap_or(bound);
+        let name = named.as_str().filter(|text| text.contains('.'));
+        !bound.is_null() && name.is_none_or(|name| name.parse::<Domain>().is_ok_and(|name| name == *domain))
+    };
+    let is_bound = match &response.bound_sites {
+        Value::Array(items) => items.iter().any(may_be_site),
+        Value::Null | Value::Bool(false) => false,
+        Value::Object(fields) => !fields.is_empty(),
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::Bool(true) => true,
+    };
+    response.created == Some(true) && !is_bound
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::List;
+
+    /// A leaf for `a.example` and `*.b.example` that expires on 2030-01-01.
+    const LEAF: &str = "MIH0MIGnoAMCAQICAQEwBQYDK2VwMA0xCzAJBgNVBAMMAkNBMB4XDTI5MDEwMTAwMDAwMFoXDTMwMDEwMTAw\
+        MDAwMFowFDESMBAGA1UEAwwJYS5leGFtcGxlMCowBQYDK2VwAyEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
+        AAAAAAAAAACjJTAjMCEGA1UdEQQaMBiCCWEuZXhhbXBsZYILKi5iLmV4YW1wbGUwBQYDK2VwA0EAAAAAAAAA\
+        AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==";
+
+    /// The response to an upload, with these fields in place of its own.
+    fn response(edits: &Value) -> Uploaded {
+        let mut response = json!({
+            "ok": true, "id": "5", "created": false, "domain": "a.example", "not_after": "2030-01-01T00:00:00Z",
+            "key_match": "unverified", "bound_sites": [],
+        });
+        for (field, value) in edits.as_object().unwrap() {
+            response[field] = value.clone();
+        }
+        Uploaded::from_json(&response).unwrap()
+    }
+
+    fn contradiction_of(response: &Uploaded, domain: &str) -> Option<String> {
+        let leaf = Certificate::from_der(&STANDARD.decode(LEAF).unwrap()).unwrap();
+        contradiction(response, &domain.parse().unwrap(), &leaf, None)
+    }
+
+    #[test]
+    fn contradictions_name_the_fields() {
+        for (edits, found) in [
+            (json!({"ok": null}), "`ok` is not true"),
+            (json!({"ok": "no"}), "`ok` is not true"),
+            (json!({"domain": "other.example"}), "`domain` is other.example"),
+            (json!({"domain": "b.example, c.example"}), "`domain` is b.example and c.example"),
+            (json!({"domain": ["*.example"]}), "`domain` is *.example"),
+            (json!({"domain": ["*.b.example"]}), "`domain` is *.b.example"),
+            (json!({"domain": {"name": "\u{1b}"}}), "`domain` is {\"name\":\"\\u001b\"}"),
+            (
+                json!({"not_after": "2020-01-01T00:00:00Z"}),
+                "`not_after` is 2020-01-01T00:00:00Z, not 2030-01-01T00:00:00Z",
+            ),
+            (
+                json!({"not_after": "2020-01-01"}),
+                "`not_after` is 2020-01-01T00:00:00Z, not 2030-01-01T00:00:00Z",
+            ),
+            (json!({"not_after": "so\u{1b}on"}), "`not_after` is so on, not 2030-01-01T00:00:00Z"),
+            (json!({"key_match": "mismatch"}), "`key_match` is mismatch"),
+            (json!({"key_match": false}), "`key_match` is false"),
+            (
+                json!({"domain": "other.example", "key_match": "no"}),
+                "`domain` is other.example and `key_match` is no",
+            ),
+        ] {
+            let found = format!("the response contradicts the upload: {found}");
+            assert_eq!(contradiction_of(&response(&edits), "a.example"), Some(found), "{edits}");
+        }
+        // Of all fields, only `ok` is required.
+        let bare = Uploaded::from_json(&json!({"id": "5"})).unwrap();
+        let found = "the response contradicts the upload: `ok` is not true";
+        assert_eq!(contradiction_of(&bare, "a.example").as_deref(), Some(found));
+    }
+
+    /// Forms of times are tested in `Timestamp`.
+    #[test]
+    fn sensible_responses_confirm_the_upload() {
+        for (edits, domain) in [
+            (json!({}), "a.example"),
+            (json!({"domain": "A.Example."}), "a.example"),
+            (json!({"domain": "b.example,a.example"}), "a.example"),
+            (json!({"domain": ["b.example", "a.example"]}), "a.example"),
+            (json!({"domain": "xn--bcher-kva.example"}), "B\u{fc}cher.Example"),
+            (json!({"domain": "*.b.example"}), "x.b.example"),
+            (json!({"domain": null, "not_after": null, "key_match": null, "created": null}), "a.example"),
+            (json!({"domain": "", "not_after": "", "key_match": ""}), "a.example"),
+            (json!({"key_match": "OK"}), "a.example"),
+            (json!({"not_after": "2030-01-01T00:00:00.5+00:00"}), "a.example"),
+            (json!({"not_after": "2030-01-01"}), "a.example"),
+        ] {
+            assert_eq!(contradiction_of(&response(&edits), domain), None, "{edits}");
+        }
+    }
+
+    #[test]
+    fn created_record_must_be_used() {
+        let domain = "a.example".parse().unwrap();
+        for (bound_sites, expected) in [
+            (json!([]), true),
+            (json!(null), true),
+            (json!(0), true),
+            (json!(false), true),
+            (json!(" "), true),
+            (json!({}), true),
+            (json!([null]), true),
+            (json!([{"id": 11, "domain": "b.example"}]), true),
+            (json!([{"id": 11, "name": "b.example"}]), true),
+            (json!(["b.example"]), true),
+            (json!([10]), false),
+            (json!(["10"]), false),
+            (json!([{"site_id": 10}]), false),
+            (json!(["A.Example."]), false),
+            (json!([{"id": 11, "domain": "b.example"}, {"id": 10, "domain": "a.example"}]), false),
+            (json!(true), false),
+            (json!(1), false),
+            (json!("a.example"), false),
+            (json!({"a.example": 10}), false),
+        ] {
+            let created = json!({"created": true, "bound_sites": bound_sites});
+            assert_eq!(is_unused(&response(&created), &domain), expected, "{bound_sites}");
+            let replaced = json!({"created": false, "bound_sites": bound_sites});
+            assert!(!is_unused(&response(&replaced), &domain), "{bound_sites}");
+        }
+    }
+
+    #[test]
+    fn record_of_other_domains_is_recognised() {
+        for (created, listed, expected) in [
+            (json!(true), json!({"domain": "b.example"}), true),
+            (json!(true), json!({"name": "b.example"}), true),
+            (json!(true), json!({"domain": "*.a.example"}), true),
+            (json!(true), json!({"domain": "*.example"}), false),
+            (json!(true), json!({"domain": ["b.example", "a.example"]}), false),
+            (json!(true), json!({"domain": "b.example", "name": "a.example"}), false),
+            (json!(true), json!({"domain": "A.Example."}), false),
+            (json!(true), json!({"name": "my certificate"}), false),
+            (json!(false), json!({"domain": "b.example"}), false),
+            (json!(null), json!({"domain": "b.example"}), false),
+        ] {
+            let mut record = listed.clone();
+            record["id"] = json!(5);
+            let records: List<Record> = List::of(&json!([record])).unwrap();
+            let response = Uploaded::from_json(&json!({"id": 5, "created": created})).unwrap();
+            let is_of_others = is_of_others(&response, &"a.example".parse().unwrap(), &records.items[0]);
+            assert_eq!(is_of_others, expected, "{created} {listed}");
+        }
     }
 }

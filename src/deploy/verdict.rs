@@ -3,11 +3,13 @@
 //! An upload that succeeded proves nothing: a site counts as `served` only after handshakes, and one whose edge keeps
 //! another leaf is `stale`, a temporary failure that `sync` retries.
 
+use std::fmt::Display;
+
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
 use super::scope::Scope;
-use super::site_error::{self, blocked_outcome};
 use crate::api::{RequestError, Site};
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorKind};
+use crate::hint::{Hint, Override};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::{Action, Blocker, NotNeeded, Plan, Target, superseded_reason};
@@ -20,6 +22,9 @@ use crate::verify::EdgeView;
 const UNREAD: &str = "the site could not be read after the upload";
 const UNPUSHED: &str = "the push to the edge is not confirmed yet";
 const VERIFY_OFF: &str = "not verified because of --verify off";
+const UNSENT: &str = "nothing was sent for it";
+const REBIND: Override =
+    Override { flag: "--rebind", purpose: "to bind the site to the uploaded certificate" };
 const MISSING: &str = "the account no longer has this site";
 
 /// The result for one site.
@@ -27,6 +32,7 @@ struct Verdict {
     outcome: Outcome,
     detail: Option<String>,
     error: Option<CommandError>,
+    /// About the site.
     warnings: Vec<String>,
     /// Whether an error or a warning says the detail.
     is_explained: bool,
@@ -42,7 +48,7 @@ pub(super) fn report_untouched(
     for target in &plan.targets {
         let (site, mut edge) = (target.site, None);
         let verdict = match (&target.action, site.cert_id) {
-            (Action::Leave(blocker), _) => Verdict::blocked(site, blocker, plan.can_rebind),
+            (Action::Leave(blocker), _) => Verdict::blocked(&site.domain, blocker, plan.can_rebind),
             (Action::NotNeeded(NotNeeded::Current), _) => {
                 let view = scope.survey.view(site.id);
                 edge = view.map(EdgeReport::new);
@@ -120,7 +126,7 @@ impl Verdict {
         match unproven.and_then(|stored| stored.contradiction.as_deref()) {
             // Only handshakes prove an upload that its response contradicts.
             Some(detail) => Self::new(Outcome::Queued, detail)
-                .with_error(site_error::unconfirmed(&pending.target.site.domain, detail))
+                .with_error(unconfirmed(&pending.target.site.domain, detail))
                 .with_warnings(verdict.warnings),
             None => verdict,
         }
@@ -137,7 +143,7 @@ impl Verdict {
                 let site = pending.target.site;
                 Self::shown(site, &pending.view).unwrap_or_else(|| Self::unread(site, stored, settings))
             }
-            (Ok(_), SiteReading::Missing) => Self::missing(pending.target.site),
+            (Ok(_), SiteReading::Missing) => Self::missing(&pending.target.site.domain),
             (Ok(stored), SiteReading::Site(site)) if !pending.is_bound() => {
                 Self::misbound(pending, stored, site)
             }
@@ -150,102 +156,125 @@ impl Verdict {
     /// The edge decides, if it shows anything.
     fn shown(site: &Site, view: &EdgeView) -> Option<Self> {
         if view.is_served() {
-            return Some(Self::served(&site.domain, view));
+            return Some(Self::served(view));
         }
         let observations = [view.stale(), view.refusals()].concat();
-        (!observations.is_empty()).then(|| Self::stale(site, &observations))
+        (!observations.is_empty()).then(|| Self::stale(&site.domain, &observations))
     }
 
     /// Every address of the edge shows the new leaf.
-    fn served(domain: &Domain, view: &EdgeView) -> Self {
-        let warnings = view.warnings().into_iter();
-        let warnings = warnings.map(|warning| format!("{domain}: {warning}")).collect();
-        Self { outcome: Outcome::Served, detail: None, error: None, warnings, is_explained: false }
+    fn served(view: &EdgeView) -> Self {
+        Self {
+            outcome: Outcome::Served,
+            detail: None,
+            error: None,
+            warnings: view.warnings(),
+            is_explained: false,
+        }
     }
 
     /// The site already has the leaf, so nothing was sent for it. Without a view, the state file says so.
     fn current(site: &Site, view: Option<&EdgeView>, settings: &Settings) -> Self {
-        let domain = &site.domain;
         let (reason, is_known) = match view {
-            Some(view) if view.is_served() => return Self::served(domain, view),
+            Some(view) if view.is_served() => return Self::served(view),
             Some(view) => (text::list(&view.unverified()), false),
             None if settings.verify == Verify::Off => (VERIFY_OFF.to_owned(), true),
             None => (without_https(site), true),
         };
         let verdict = Self::new(Outcome::Synced, reason.clone());
         match settings.verify {
-            Verify::Require => verdict.with_error(site_error::unverified(domain, &reason)),
+            Verify::Require => verdict.with_error(unverified(&site.domain, &reason)),
             // The run that deployed the leaf has already warned.
             Verify::Auto | Verify::Off if is_known => verdict,
-            Verify::Auto | Verify::Off => verdict.with_warnings([format!("{domain}: {reason}")]),
+            Verify::Auto | Verify::Off => verdict.with_warnings([reason]),
         }
     }
 
     /// The upload succeeded and the wait is over, but an address of the edge still shows another leaf or refuses the
     /// name.
-    fn stale(site: &Site, observations: &[String]) -> Self {
+    fn stale(domain: &Domain, observations: &[String]) -> Self {
         let detail = text::list(observations);
-        Self::new(Outcome::Stale, detail.clone()).with_error(site_error::stale(&site.domain, &detail))
+        let message = format_args!("{domain} is stale: {detail}");
+        let error = of_site(ErrorKind::Temporary, domain, &detail, message)
+            .hint(Hint::Retry { first: "", lasting: "if it stays stale, contact the service" });
+        Self::new(Outcome::Stale, detail).with_error(error)
     }
 
     /// No address shows another leaf or refuses the name, but not every address showed the new one, so only the
     /// service's own report remains.
     fn unverified(pending: &PendingSite<'_>, site: &Site, settings: &Settings) -> Self {
-        let domain = &site.domain;
         let outcome = if site.config_synced { Outcome::Synced } else { Outcome::Uploaded };
         let unpushed = (!site.config_synced).then(|| UNPUSHED.to_owned());
         if settings.verify == Verify::Off {
-            let warnings = unpushed.as_ref().map(|reason| format!("{domain}: {reason}"));
-            let detail = unpushed.unwrap_or_else(|| VERIFY_OFF.into());
-            return Self::new(outcome, detail).with_warnings(warnings);
+            let detail = unpushed.clone().unwrap_or_else(|| VERIFY_OFF.into());
+            return Self::new(outcome, detail).with_warnings(unpushed);
         }
         let reason = why_unverified(pending, site, settings.wait.is_zero());
         let detail = unpushed.into_iter().chain([reason]).collect::<Vec<_>>().join("; ");
         let verdict = Self::new(outcome, detail.clone());
         if settings.verify == Verify::Require {
-            verdict.with_error(site_error::unverified(domain, &detail))
+            verdict.with_error(unverified(&site.domain, &detail))
         } else {
-            verdict.with_warnings([format!("{domain}: {detail}")])
+            verdict.with_warnings([detail])
         }
     }
 
     /// The site could not be read since the upload. If the upload replaced the record it was bound to, it still is.
     fn unread(site: &Site, stored: &StoredRecord, settings: &Settings) -> Self {
-        let domain = &site.domain;
         let was_bound = site.cert_id == Some(stored.id);
         if was_bound && settings.verify != Verify::Require {
-            return Self::new(Outcome::Uploaded, UNREAD).with_warnings([format!("{domain}: {UNREAD}")]);
+            return Self::new(Outcome::Uploaded, UNREAD).with_warnings([UNREAD.to_owned()]);
         }
+        let domain = &site.domain;
+        let message = format_args!("{domain} might not be bound: it could not be read after the upload");
+        let error = of_site(ErrorKind::Temporary, domain, "unread", message).hint(Hint::RETRY);
         let outcome = if was_bound { Outcome::Uploaded } else { Outcome::Queued };
-        Self::new(outcome, UNREAD).with_error(site_error::unread(domain))
+        Self::new(outcome, UNREAD).with_error(error)
     }
 
     /// The account had the site before the upload and no longer has it.
-    fn missing(site: &Site) -> Self {
-        Self::new(Outcome::Misbound, MISSING).with_error(site_error::missing(&site.domain))
+    fn missing(domain: &Domain) -> Self {
+        let message = format_args!("{domain}: the account no longer has this site");
+        let error = of_site(ErrorKind::Service, domain, "missing", message);
+        Self::new(Outcome::Misbound, MISSING).with_error(error)
     }
 
     /// The plan leaves the site alone.
-    fn blocked(site: &Site, blocker: &Blocker, can_rebind: bool) -> Self {
-        let error = site_error::blocked(&site.domain, blocker, can_rebind);
-        Self::new(blocked_outcome(blocker), blocker.to_string()).with_error(error)
+    fn blocked(domain: &Domain, blocker: &Blocker, can_rebind: bool) -> Self {
+        let (outcome, kind) = if blocker.is_guard() {
+            (Outcome::Guarded, ErrorKind::Refused)
+        } else {
+            (Outcome::Misbound, ErrorKind::Service)
+        };
+        let class = format!("{:?}", std::mem::discriminant(blocker));
+        let message = format!("{domain} is {outcome}: {blocker}");
+        let error = of_site(kind, domain, &class, message).hint(blocker.hint(can_rebind)).unsent(UNSENT);
+        Self::new(outcome, blocker.to_string()).with_error(error)
     }
 
     /// The upload succeeded, but the site is bound to another record or to none.
     fn misbound(pending: &PendingSite<'_>, stored: &StoredRecord, site: &Site) -> Self {
         let (id, domain) = (stored.id, &site.domain);
         let detail = misbinding(pending, stored, site);
+        let unbound = format!("{domain} could not be bound to certificate {id}");
         match &pending.binding {
             Some(Err(failed)) => Self {
-                error: Some(site_error::unbound(domain, id, failed)),
+                error: Some(of_request(domain, "bind", failed, format!("{unbound}: {failed}"))),
                 ..Self::new(failed_outcome(failed), format!("{detail}: {failed}"))
             },
-            Some(Ok(updated)) if !updated.ignored_fields.is_empty() => Self {
-                error: Some(site_error::ignored_fields(domain, id, &updated.ignored_fields)),
-                ..Self::new(Outcome::Refused, detail)
-            },
+            Some(Ok(updated)) if !updated.ignored_fields.is_empty() => {
+                let fields = text::sanitize(&text::list(&updated.ignored_fields));
+                let message = format!("{unbound}: the service ignored {fields}");
+                Self {
+                    error: Some(of_site(ErrorKind::Service, domain, "ignored fields", message)),
+                    ..Self::new(Outcome::Refused, detail)
+                }
+            }
             _ => {
-                Self::new(Outcome::Misbound, detail.clone()).with_error(site_error::misbound(domain, &detail))
+                let message = format_args!("{domain} is misbound: {detail}");
+                let error = of_site(ErrorKind::Service, domain, &detail, message)
+                    .hint(Hint::Override { instead: "bind it in the service", flags: &[REBIND] });
+                Self::new(Outcome::Misbound, detail).with_error(error)
             }
         }
     }
@@ -258,7 +287,8 @@ impl Verdict {
         latest: &Site,
         (edge, findings): (Option<EdgeReport>, EdgeFindings),
     ) {
-        report.warnings.extend(self.warnings);
+        let domain = &target.site.domain;
+        report.warnings.extend(self.warnings.iter().map(|warning| format!("{domain}: {warning}")));
         let is_required = target.wanted || matches!(target.action, Action::NotNeeded(_));
         match self.error {
             Some(error) if is_required => report.fail(error),
@@ -274,7 +304,7 @@ impl Verdict {
             is_explained: self.is_explained,
             cname: latest.cname.as_deref().map(str::to_owned),
             findings,
-            ..SiteReport::new(&target.site.domain, self.outcome, self.detail)
+            ..SiteReport::new(domain, self.outcome, self.detail)
         });
     }
 }
@@ -315,4 +345,49 @@ fn without_https(site: &Site) -> String {
     let reason = site.disabled_reason.as_deref().map(text::sanitize);
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     format!("the site is disabled{reason}, so the edge does not serve it")
+}
+
+pub(super) fn no_such_site(domain: &Domain) -> CommandError {
+    let hint = Hint::OmitDomain { instead: "create the site".into(), domain: domain.to_string() };
+    let message = format_args!("the account has no site {domain}");
+    let error = of_site(ErrorKind::Service, domain, "no such site", message);
+    error.hint(hint).unsent(UNSENT).misuse(true)
+}
+
+pub(super) fn failed_upload(domain: &Domain, failed: &RequestError) -> CommandError {
+    let attempts = text::count(failed.attempts as usize, "attempt");
+    let stored = if failed.may_be_done { "; the service may have stored it" } else { "" };
+    let message = format!("the upload for {domain} failed: {failed} ({attempts}){stored}");
+    of_request(domain, "upload", failed, message)
+}
+
+/// The response to the upload contradicts it.
+pub(super) fn unconfirmed(domain: &Domain, detail: &str) -> CommandError {
+    let message = format_args!("{domain} is not verified: {detail}");
+    of_site(ErrorKind::Protocol, domain, detail, message)
+        .hint(Hint::Retry { first: "report the response to the service", lasting: "" })
+}
+
+fn unverified(domain: &Domain, reason: &str) -> CommandError {
+    let message = format_args!("{domain} is not verified: {reason}");
+    of_site(ErrorKind::Temporary, domain, reason, message)
+        .hint("check that this host can reach the edge, raise --wait, or pass --verify auto")
+}
+
+fn of_request(domain: &Domain, action: &str, failed: &RequestError, message: String) -> CommandError {
+    let cause = CommandError::from(failed);
+    let class = format!("{action} {}", cause.class_or_message());
+    cause.saying(message).class(class).of_site(domain)
+}
+
+fn of_site(kind: ErrorKind, domain: &Domain, class: &str, message: impl Display) -> CommandError {
+    CommandError::new(kind, message).class(class).of_site(domain)
+}
+
+pub(super) fn unused(domain: &Domain, id: u64) -> CommandError {
+    let message =
+        format_args!("{domain} is misbound: certificate {id} was created, and the site is not bound to it");
+    of_site(ErrorKind::Service, domain, "unused", message).hint(format!(
+        "omit --wait 0 to deploy to the record that the site is bound to, or run `edgecert sites bind {domain} {id}`"
+    ))
 }

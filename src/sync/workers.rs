@@ -155,7 +155,7 @@ impl<'a> Candidate<'a> {
         if journal.has_no_state && self.begun.is_some() && self.entry.is_none() {
             return Ok(None);
         }
-        let state = journal.state().cloned();
+        let state = journal.before().cloned();
         // The client may have switched the files.
         let place = (self.name.clone(), self.source.refresh(), self.entry);
         let leaf = LeafOnDisk::read(&place.1, state.as_ref());
