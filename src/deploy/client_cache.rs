@@ -12,7 +12,7 @@ use tokio::sync::{self, Mutex, Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
-use crate::api::{Client, ClientConfig, Listing, Site};
+use crate::api::{Client, ClientConfig, List, Listing, Site};
 use crate::clock::Deadline;
 use crate::error::CommandError;
 use crate::secret::Redactor;
@@ -157,20 +157,15 @@ pub(crate) struct SharedListing {
 #[derive(Default)]
 struct Reading {
     sites: Cell<usize>,
-    listed: sync::OnceCell<ListedSites>,
+    /// `None`: the sites are to be read one by one.
+    listed: sync::OnceCell<Option<ListedSites>>,
 }
 
 /// What a reading has shown.
-pub(super) enum ListedSites {
-    /// Nothing: the sites are to be read one by one.
-    ReadEach,
-    /// The listing failed.
-    Failed(String),
-    Sites {
-        by_id: HashMap<u64, Site>,
-        /// Why sites may be missing.
-        gaps: Vec<String>,
-    },
+pub(super) struct ListedSites {
+    pub(super) by_id: HashMap<u64, Site>,
+    /// Why sites may be missing.
+    pub(super) gaps: Vec<String>,
 }
 
 impl SharedListing {
@@ -181,7 +176,7 @@ impl SharedListing {
         client: &Client,
         (sites, account_sites): (usize, usize),
         max_pause: Duration,
-        take: impl FnOnce(&ListedSites) -> T,
+        take: impl FnOnce(Option<&ListedSites>) -> T,
     ) -> T {
         let reading = Rc::clone(self.next.borrow_mut().get_or_insert_default());
         reading.sites.set(reading.sites.get() + sites);
@@ -192,16 +187,14 @@ impl SharedListing {
             }
             self.next.borrow_mut().take_if(|next| Rc::ptr_eq(next, &reading));
             if reading.sites.get() * LISTING_FACTOR < account_sites {
-                return ListedSites::ReadEach;
+                return None;
             }
-            match client.sites::<Site>().await {
-                Ok(list) => ListedSites::Sites {
-                    by_id: list.items.into_iter().map(|site| (site.id, site)).collect(),
-                    gaps: list.gaps.iter().map(ToString::to_string).collect(),
-                },
-                Err(failed) => ListedSites::Failed(failed.to_string()),
-            }
+            let (sites, gaps) = match client.sites::<Site>().await {
+                Ok(List { items, gaps, .. }) => (items, gaps.iter().map(ToString::to_string).collect()),
+                Err(failed) => (Vec::new(), vec![failed.to_string()]),
+            };
+            Some(ListedSites { by_id: sites.into_iter().map(|site| (site.id, site)).collect(), gaps })
         });
-        take(listed.await)
+        take(listed.await.as_ref())
     }
 }

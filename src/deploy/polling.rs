@@ -103,7 +103,7 @@ impl Polling<'_> {
     async fn read_now(&self, sites: &mut [PendingSite<'_>], pause: Duration) {
         let Rollout { clients, client, .. } = self.rollout;
         let size = (sites.len(), self.account_sites);
-        let take = |listed: &ListedSites| self.take_listed(listed, sites);
+        let take = |listed: Option<&ListedSites>| self.take_listed(listed, sites);
         if !clients.shared_listing().read(client, size, pause, take).await {
             self.read_each(sites).await;
         }
@@ -111,18 +111,11 @@ impl Polling<'_> {
 
     /// Takes the sites from a listing; `false` if there is none. It may have been requested by another deployment, which
     /// does not know the secrets of this one.
-    fn take_listed(&self, listed: &ListedSites, sites: &mut [PendingSite<'_>]) -> bool {
+    fn take_listed(&self, listed: Option<&ListedSites>, sites: &mut [PendingSite<'_>]) -> bool {
         let client = self.rollout.client;
-        let (by_id, gaps) = match listed {
-            ListedSites::ReadEach => return false,
-            ListedSites::Failed(failed) => {
-                log::warn!("cannot read the sites after the upload: {}", client.clean(failed));
-                return true;
-            }
-            ListedSites::Sites { by_id, gaps } => (by_id, gaps),
-        };
+        let Some(ListedSites { by_id, gaps }) = listed else { return false };
         for gap in gaps {
-            log::warn!("cannot read all sites after the upload: {}", client.clean(gap));
+            log::warn!("cannot read the sites after the upload: {}", client.clean(gap));
         }
         for pending in sites {
             match by_id.get(&pending.target.site.id) {
