@@ -7,7 +7,7 @@ use fastrand::Rng;
 use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 
-use super::neighbours::left_by_renewal;
+use super::left_behind::left_by_renewal;
 use super::scope::{Scope, SurveyGroup};
 use super::survey::{Survey, tried};
 use crate::api::{Listing, Record, Site};

@@ -6,7 +6,7 @@
 
 mod client_cache;
 mod journal;
-mod neighbours;
+mod left_behind;
 mod pending_site;
 mod polling;
 mod rollout;
@@ -21,7 +21,7 @@ use rustls::RootCertStore;
 
 pub(crate) use self::client_cache::ClientCache;
 pub(crate) use self::journal::{Journal, run_options};
-pub(crate) use self::neighbours::left_behind;
+pub(crate) use self::left_behind::left_behind;
 use self::rollout::Rollout;
 pub(crate) use self::rollout::{AccountSnapshot, incomplete_listing};
 use crate::api::SetupError;

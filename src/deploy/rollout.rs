@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, json};
 
-use super::neighbours::{displaced, left_by_renewal};
+use super::left_behind::left_by_renewal;
 use super::pending_site::{PendingSite, StoredRecord};
 use super::polling::Polling;
 use super::scope::Scope;
@@ -129,12 +129,6 @@ impl Rollout<'_> {
             report.deployed.serving = Some(serving(&plan, &scope.survey));
         } else {
             self.carry_out(&plan, listing, &edge, &scope, report).await;
-            // `sync` counts superseded lineages instead.
-            if report.deployed.changed && snapshot.is_none() {
-                let bound = report.deployed.sites.iter().filter(|site| site.outcome.is_bound());
-                let bound = bound.map(|site| &site.domain);
-                report.warnings.extend(displaced(scope.lineage, bound, deployments, scope.now));
-            }
         }
         report_untouched(&plan, &scope, self.settings, report);
         report.deployed.sites.sort_by(|a, b| a.domain.spelled().cmp(b.domain.spelled()));

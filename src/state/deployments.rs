@@ -140,20 +140,6 @@ impl ServiceDeployments {
         self.on_site(site.host()).iter().any(|known| known.lineage != lineage)
     }
 
-    /// The other lineages that `sync` maintains on a site, and whose leaves are valid.
-    pub(crate) fn maintained_by_others(
-        &self,
-        site: &Domain,
-        lineage: &str,
-        now: OffsetDateTime,
-    ) -> impl Iterator<Item = &str> {
-        let others = self
-            .on_site(site.host())
-            .iter()
-            .filter(move |other| other.lineage != lineage && other.leaf.not_after >= now);
-        others.filter(|other| other.is_maintained).map(|other| other.lineage.as_str())
-    }
-
     /// The leaves that a record may hold; several if responses to uploads were lost.
     pub(crate) fn leaves_in(&self, record: u64) -> Vec<&StoredLeaf> {
         let known = self.records.get(&record).map(Vec::as_slice).unwrap_or_default();

@@ -77,9 +77,7 @@ pub(super) fn assert_later_wins(
     assert_sync_sends_nothing(service, first);
     for (later, earlier) in [(second, first), (first, second)] {
         wait_for_later_date();
-        let output = if later.files()[0].exists() { later.renew() } else { later.issue() }.succeeds();
-        let text = format!("{}{}", output.stdout, output.stderr);
-        assert!(text.contains(" takes the place of "), "which lineage is replaced: {text}");
+        if later.files()[0].exists() { later.renew() } else { later.issue() }.succeeds();
         assert_ne!(type_of_key(later), type_of_key(earlier));
         assert_eq!(served(service, later, domains).id, record.id, "nothing is duplicated");
 

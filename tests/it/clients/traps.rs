@@ -189,14 +189,10 @@ fn ecc_sibling_is_named() {
         let hook = called_by_acme_sh(&home, "a.example", directory, &service);
         hook.env("EDGECERT_STATE_DIR", state.path()).succeeds()
     };
-    assert_eq!(hook("a.example").stderr, "");
-    let stderr = hook("a.example_ecc").stderr;
-    assert!(stderr.contains(" takes the place of a.example-"), "{stderr}");
-    assert!(stderr.contains("which this host also deploys to a.example"), "{stderr}");
-    assert_eq!(hook("a.example_ecc").stderr, "", "once");
+    hook("a.example");
+    hook("a.example_ecc");
     issue_by_acme_sh(&home, "a.example", "a.example", "a.example", 1);
-    let stderr = hook("a.example").stderr;
-    assert!(stderr.contains(" takes the place of a.example_ecc-"), "{stderr}");
+    hook("a.example");
     let status = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path()).args(["status"]);
     let status = status.succeeds().stdout;
     assert!(status.contains("superseded") && status.contains("a.example_ecc-"), "{status}");

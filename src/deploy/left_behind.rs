@@ -1,40 +1,15 @@
-//! Warnings about other lineages of this host, and about certificates that none of them renews. Pure.
-
-use std::collections::BTreeMap;
+//! Finds sites that keep a certificate of this host although none of its lineages renews it. Pure.
 
 use time::{Duration, OffsetDateTime};
 
 use crate::api::{Listing, Site};
-use crate::names::{Domain, Names};
+use crate::names::Names;
 use crate::plan::Account;
 use crate::state::{ServiceDeployments, StoredLeaf};
-use crate::text::{list, rfc3339};
+use crate::text::rfc3339;
 
 /// A certificate that expires within this time, and that no lineage renews, is reported by every `sync`.
 const DUE: Duration = Duration::days(14);
-
-/// One warning for each lineage whose place a deployment takes on some of these sites, such as the RSA sibling of an ECC
-/// certificate: the service keeps one certificate for each site, so each renewal of one displaces the other.
-pub(super) fn displaced<'a>(
-    lineage: &str,
-    sites: impl Iterator<Item = &'a Domain>,
-    deployments: &ServiceDeployments,
-    now: OffsetDateTime,
-) -> Vec<String> {
-    let mut lost: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for site in sites {
-        for other in deployments.maintained_by_others(site, lineage, now) {
-            lost.entry(other).or_default().push(site.to_string());
-        }
-    }
-    let warning = |(other, sites): (&str, Vec<String>)| {
-        format!(
-            "{lineage} takes the place of {other}, which this host also deploys to {}; a site has only one certificate",
-            list(&sites)
-        )
-    };
-    lost.into_iter().map(warning).collect()
-}
 
 /// The sites with a certificate that a lineage deployed before its names changed to these: a name was dropped, and nobody
 /// else would notice before visitors see an expired certificate.
