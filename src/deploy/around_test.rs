@@ -16,7 +16,7 @@ use crate::names::{Domain, Names};
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::{Account, Action, Allow, IndexedListing, NotNeeded, Plan};
 use crate::report::Report;
-use crate::settings::Verify;
+use crate::settings::{Guards, Verify};
 use crate::sightings::EdgeMemory;
 use crate::source::Source;
 use crate::state::{Deployments, LineageState, Origin, RunOptions, ServiceDeployments, SiteState};
@@ -100,8 +100,14 @@ impl<'h> Case<'h> {
         let requested = domains.iter().filter(|_| is_asked_for && rng.u8(..4) == 0).cloned().collect();
         let (deployed, missed) = (bindings(rng, 3), bindings(rng, 6));
         let mut rarely = || rng.u8(..4) == 0;
-        let allow =
-            Allow { rebind: rarely(), shrink: rarely(), older: rarely(), lets: rarely(), partial: rarely() };
+        let rebind = rarely();
+        let guards = Guards {
+            allow_shrink: rarely(),
+            allow_older: rarely(),
+            replace_lets: rarely(),
+            allow_partial: rarely(),
+        };
+        let allow = Allow { rebind, guards };
         Self {
             listing,
             leaf: own,

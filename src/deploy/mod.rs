@@ -26,11 +26,10 @@ use self::rollout::Rollout;
 pub(crate) use self::rollout::{AccountSnapshot, incomplete_listing};
 use crate::api::SetupError;
 use crate::bundle::{self, Bundle, Wait};
-use crate::check::{self, CheckContext, PathRule, Status, Vetted};
+use crate::check::{self, CheckContext, PathRule, Status};
 use crate::clock::{self, Deadline};
 use crate::error::CommandError;
 use crate::names::Domain;
-use crate::plan::Allow;
 use crate::progress::{Phase, Progress};
 use crate::report::{CertificateReport, Report};
 use crate::secret::Redactor;
@@ -77,12 +76,24 @@ impl Deployment<'_> {
         let anchors = self.load_anchors(clients.trust_stores())?;
         let path = anchors.as_ref().map(|(anchors, no_path)| PathRule { anchors, no_path: *no_path });
         let directory = self.source.acme_directory();
-        report.add_findings(&check::run(&bundle, &self.check_context(path, directory.as_deref())));
+        let context = CheckContext {
+            domains: self.domains,
+            at: clock::now(),
+            untrusted: if self.settings.allow_untrusted { Status::Warn } else { Status::Fail },
+            path,
+            directory: directory.as_deref(),
+        };
+        report.add_findings(&check::run(&bundle, &context));
         let Ok(vetted) = check::vet(&bundle, &report.deployed.checks) else {
             report.fail_checks();
             return Ok(());
         };
-        self.roll_out(&vetted, journal, clients, report).await
+        journal.begin(report);
+        let mut redactor = Redactor::default();
+        vetted.key().hide_in(&mut redactor);
+        let (client, settings) = (&clients.client(self.settings, redactor, self.deadline)?, self.settings);
+        let vetted = &vetted;
+        Rollout { deployment: self, settings, client, clients, vetted, journal }.run(report).await
     }
 
     /// Whether this is a bare upload for one domain.
@@ -127,54 +138,12 @@ impl Deployment<'_> {
         !self.settings.base_url.is_plain() && self.settings.roots == *roots
     }
 
-    fn check_context<'c>(
-        &'c self,
-        path: Option<PathRule<'c>>,
-        directory: Option<&'c str>,
-    ) -> CheckContext<'c> {
-        CheckContext {
-            domains: self.domains,
-            at: clock::now(),
-            untrusted: if self.settings.allow_untrusted { Status::Warn } else { Status::Fail },
-            path,
-            directory,
-        }
-    }
-
-    async fn roll_out(
-        &self,
-        vetted: &Vetted<'_>,
-        journal: &mut Journal,
-        clients: &ClientCache,
-        report: &mut Report,
-    ) -> Result<(), CommandError> {
-        journal.begin(report);
-        let mut redactor = Redactor::default();
-        vetted.key().hide_in(&mut redactor);
-        let client = clients.client(self.settings, redactor, self.deadline)?;
-        let rollout =
-            Rollout { deployment: self, settings: self.settings, client: &client, clients, vetted, journal };
-        rollout.run(report).await
-    }
-
     /// A mounted secret may have to be readable by others, so this is not an error.
     fn warn_of_readable_key(&self, report: &mut Report) {
         let Some(key) = &self.source.files.key else { return };
         if file::is_open_to_others(key) {
             report.warnings.push(format!("others can read the private key {}", text::path(key)));
         }
-    }
-}
-
-/// What a run with these settings and guards may do.
-fn permissions(settings: &Settings, guards: Guards) -> Allow {
-    let Guards { allow_shrink, allow_older, replace_lets, allow_partial } = guards;
-    Allow {
-        rebind: settings.rebind,
-        shrink: allow_shrink,
-        older: allow_older,
-        lets: replace_lets,
-        partial: allow_partial,
     }
 }
 

@@ -13,14 +13,14 @@ use super::scope::Scope;
 use super::survey::Survey;
 use super::upload::UploadResult;
 use super::verdict::{failed_upload, report_pending, report_untouched};
-use super::{ClientCache, Deployment, Journal, permissions};
+use super::{ClientCache, Deployment, Journal};
 use crate::api::{Client, Gap, Listing, MAX_CONCURRENT_REQUESTS};
 use crate::check::Vetted;
 use crate::clock;
 use crate::error::{CommandError, ErrorKind};
 use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
-use crate::plan::{Account, IndexedListing, Plan, Step, Target};
+use crate::plan::{Account, Allow, IndexedListing, Plan, Step, Target};
 use crate::progress::Phase;
 use crate::report::{Report, ServingReport};
 use crate::settings::{Settings, Verify};
@@ -106,7 +106,7 @@ impl Rollout<'_> {
             deployed: &deployed,
             missed: &missed,
             verify: self.settings.verify,
-            allow: permissions(self.settings, self.deployment.guards),
+            allow: Allow { rebind: self.settings.rebind, guards: self.deployment.guards },
             is_retry: self.journal.is_retry(),
             force: self.deployment.force,
             now: clock::now(),

@@ -78,7 +78,7 @@ impl<'l> Scope<'_, 'l> {
     /// Which other lineage of this host provides the certificate of a site, if any and unless this one may replace later
     /// leaves. In a retry, the other one may have taken the site back: they would take turns.
     fn superseded_on(&self, site: &Site) -> Option<NotNeeded> {
-        if self.allow.older && !self.is_retry {
+        if self.allow.guards.allow_older && !self.is_retry {
             return None;
         }
         let record = site.cert_id.filter(|id| !self.account.listing.is_deleted(*id));
@@ -99,7 +99,7 @@ impl<'l> Scope<'_, 'l> {
 
     /// Whether what the edges serve decides anything.
     pub(super) fn needs_survey(&self) -> bool {
-        self.verify != Verify::Off && !(self.force && self.allow.older)
+        self.verify != Verify::Off && !(self.force && self.allow.guards.allow_older)
     }
 
     /// The sites that serve each record that may be replaced. If it may hold a later leaf, only those that must get the
@@ -120,7 +120,7 @@ impl<'l> Scope<'_, 'l> {
             let group = groups.entry(id).or_default();
             if wanted.contains(&site.id) {
                 group.wanted.push(site);
-            } else if !self.allow.older && group.others.len() < MAX_OTHER_SITES {
+            } else if !self.allow.guards.allow_older && group.others.len() < MAX_OTHER_SITES {
                 group.others.push(site);
             }
         }

@@ -30,26 +30,26 @@ pub(crate) enum Blocker {
     NoRecord,
     #[error("its cert_id cannot be read: {0}")]
     UnreadableBinding(String),
-    /// Guard; `Allow::lets` overrides it.
+    /// Guard; `Guards::replace_lets` overrides it.
     #[error("the service itself issues and renews certificate {0}")]
     SystemIssued(u64),
-    /// Guard; `Allow::shrink` overrides it.
+    /// Guard; `Guards::allow_shrink` overrides it.
     #[error(
         "certificate {id} is also bound to {}, which the new certificate does not cover",
         text::list(uncovered_sites)
     )]
     Shrink { id: u64, uncovered_sites: Vec<String> },
-    /// Guard; `Allow::partial` overrides it.
+    /// Guard; `Guards::allow_partial` overrides it.
     #[error(
         "the service's list of sites is incomplete; a site that it lacks may be bound to certificate {0} and lose coverage"
     )]
     HiddenSites(u64),
-    /// Guard; `Allow::partial` overrides it.
+    /// Guard; `Guards::allow_partial` overrides it.
     #[error(
         "the service's list of certificates is incomplete; an upload for {0} may replace one that it lacks"
     )]
     HiddenRecord(Domain),
-    /// Guard; `Allow::older` overrides it.
+    /// Guard; `Guards::allow_older` overrides it.
     #[error(
         "certificate {id} ({}) {} issued at {}, later than the new one",
         identify(&known.leaf),

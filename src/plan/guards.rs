@@ -29,7 +29,7 @@ impl<'a> Planner<'_, 'a> {
     pub(super) fn guard(&self, domain: &Domain) -> Option<Blocker> {
         let stored = self.stored_for(domain);
         if stored.is_empty() {
-            let is_hidden = !self.request.allow.partial
+            let is_hidden = !self.request.allow.guards.allow_partial
                 && self
                     .listing
                     .listing()
@@ -54,14 +54,15 @@ impl<'a> Planner<'_, 'a> {
         let is_hidden = listing.hides_bindings
             || listing.unreadable.contains(&id)
             || self.listing.unreadable_bindings().any(|site| !covers(&site.domain));
-        let is_guarded = is_hidden && !allow.partial && !allow.shrink && !keeps_names(id);
+        let is_guarded =
+            is_hidden && !allow.guards.allow_partial && !allow.guards.allow_shrink && !keeps_names(id);
         is_guarded.then_some(Blocker::HiddenSites(id))
     }
 
     /// Fails if the certificate in a record was issued later than the new one.
     pub(super) fn check_older(&self, id: u64) -> Result<(), Blocker> {
         match (self.request.later_leaf)(id) {
-            Some(known) if !self.request.allow.older => Err(Blocker::Older { id, known }),
+            Some(known) if !self.request.allow.guards.allow_older => Err(Blocker::Older { id, known }),
             _ => Ok(()),
         }
     }
@@ -79,13 +80,13 @@ impl<'a> Planner<'_, 'a> {
     }
 
     fn is_system_issued(&self, record: &Record) -> bool {
-        record.is_system_issued && !self.request.allow.lets
+        record.is_system_issued && !self.request.allow.guards.replace_lets
     }
 
     fn shrink(&self, id: u64) -> Option<Blocker> {
         let uncovered = self.listing.sites_bound_to(id).filter(|site| !(self.request.covers)(&site.domain));
         let uncovered_sites: Vec<String> = uncovered.map(|site| site.domain.to_string()).collect();
-        let is_guarded = !uncovered_sites.is_empty() && !self.request.allow.shrink;
+        let is_guarded = !uncovered_sites.is_empty() && !self.request.allow.guards.allow_shrink;
         is_guarded.then_some(Blocker::Shrink { id, uncovered_sites })
     }
 }

@@ -14,6 +14,7 @@ use super::{Account, Action, Allow, IndexedListing, NotNeeded, Plan, PlanRequest
 use crate::api::{Listing, Record, Site};
 use crate::leaf::Leaf;
 use crate::names::Domain;
+use crate::settings::Guards;
 
 const ACCOUNTS: u64 = 100_000;
 const DOMAINS: [&str; 8] = [
@@ -97,7 +98,14 @@ impl Model {
         let kept = (1..last_id).filter(|_| rng.bool()).collect();
         let mut rarely = || rng.u8(..3) == 0;
         let (is_partial, partial) = ((rarely(), rarely()), rarely());
-        let allow = Allow { rebind: rarely(), shrink: rarely(), older: rarely(), lets: rarely(), partial };
+        let rebind = rarely();
+        let guards = Guards {
+            allow_shrink: rarely(),
+            allow_older: rarely(),
+            replace_lets: rarely(),
+            allow_partial: partial,
+        };
+        let allow = Allow { rebind, guards };
         Self { sites, records, is_covered, requested, not_needed, newer, unreadable, is_partial, kept, allow }
     }
 
@@ -128,13 +136,15 @@ impl Model {
     fn is_guarded(&self, domain: usize) -> bool {
         let records = self.replaceable_by(domain);
         if records.is_empty() {
-            return self.is_partial.1 && !self.allow.partial;
+            return self.is_partial.1 && !self.allow.guards.allow_partial;
         }
         records.into_iter().any(|id| {
             let is_system_issued = self.record(id).is_some_and(|record| record.is_system_issued);
             let is_lost = |site: &ModelSite| site.cert_id == Some(id) && !self.is_covered[site.domain];
             let shrinks = self.sites.iter().any(is_lost) || self.may_lose_hidden_site(id);
-            is_system_issued && !self.allow.lets || shrinks && !self.allow.shrink || self.is_too_new(id)
+            is_system_issued && !self.allow.guards.replace_lets
+                || shrinks && !self.allow.guards.allow_shrink
+                || self.is_too_new(id)
         })
     }
 
@@ -142,11 +152,11 @@ impl Model {
         let is_unknown = |site: &ModelSite| site.is_unreadable && !self.is_covered[site.domain];
         let is_hidden =
             self.is_partial.0 || self.unreadable.contains(&id) || self.sites.iter().any(is_unknown);
-        is_hidden && !self.kept.contains(&id) && !self.allow.partial
+        is_hidden && !self.kept.contains(&id) && !self.allow.guards.allow_partial
     }
 
     fn is_too_new(&self, id: u64) -> bool {
-        self.newer.contains(&id) && !self.allow.older
+        self.newer.contains(&id) && !self.allow.guards.allow_older
     }
 
     /// The domain whose upload replaces a record, if that is possible and allowed.

@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 use crate::api::Site;
 use crate::leaf::Leaf;
 use crate::names::Domain;
+use crate::settings::Guards;
 
 /// The leaf in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,18 +45,10 @@ pub(crate) struct PlanRequest<'a> {
 
 /// Permissions that only the user can give. By default none is given.
 #[derive(Clone, Copy, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "five separate permissions")]
 pub(crate) struct Allow {
     /// To set `cert_id` of a site that is bound to another record.
     pub(crate) rebind: bool,
-    /// To replace a record although other sites bound to it lose coverage.
-    pub(crate) shrink: bool,
-    /// To replace a certificate that was issued later than the new one.
-    pub(crate) older: bool,
-    /// To replace a certificate that the service issues and renews itself.
-    pub(crate) lets: bool,
-    /// To replace a record although the listing may lack sites or records that the other guards need.
-    pub(crate) partial: bool,
+    pub(crate) guards: Guards,
 }
 
 impl PlanRequest<'_> {

@@ -8,13 +8,21 @@ use time::macros::datetime;
 use super::{Account, Allow, IndexedListing, Plan, PlanRequest, RecordLeaf};
 use crate::api::{List, Listing};
 use crate::leaf::Leaf;
+use crate::settings::Guards;
 
-const NOTHING: Allow = Allow { rebind: false, shrink: false, older: false, lets: false, partial: false };
+const NO_GUARD: Guards =
+    Guards { allow_shrink: false, allow_older: false, replace_lets: false, allow_partial: false };
+const NOTHING: Allow = Allow { rebind: false, guards: NO_GUARD };
 const REBIND: Allow = Allow { rebind: true, ..NOTHING };
-const SHRINK: Allow = Allow { shrink: true, ..NOTHING };
-const OLDER: Allow = Allow { older: true, ..NOTHING };
-const LETS: Allow = Allow { lets: true, ..NOTHING };
-const PARTIAL: Allow = Allow { partial: true, ..NOTHING };
+const SHRINK: Allow = without(Guards { allow_shrink: true, ..NO_GUARD });
+const OLDER: Allow = without(Guards { allow_older: true, ..NO_GUARD });
+const LETS: Allow = without(Guards { replace_lets: true, ..NO_GUARD });
+const PARTIAL: Allow = without(Guards { allow_partial: true, ..NO_GUARD });
+
+/// Permission to go without these guards.
+const fn without(guards: Guards) -> Allow {
+    Allow { guards, ..NOTHING }
+}
 
 /// An account as the service lists it, and what is known of its records.
 struct Listed {

@@ -42,7 +42,8 @@ const IMPORTS: [(&str, &[&str]); 42] = [
     ("trust", &["clock", "file", "settings", "text"]),
     // `key` and `pem`, to remove the numbers of a downloaded key from the rest of its record.
     ("api", &["check", "clock", "dns", "key", "names", "pem", "secret", "settings", "text", "trust"]),
-    ("plan", &["api", "hint", "leaf", "names", "text"]),
+    // The guards that a run overrides.
+    ("plan", &["api", "hint", "leaf", "names", "settings", "text"]),
     // The edge.
     ("verify", &["bundle", "cert", "clock", "dns", "sightings", "leaf", "names", "text"]),
     // Errors and reports.

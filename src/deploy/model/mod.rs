@@ -11,7 +11,6 @@ pub(crate) use self::world::{
 };
 pub(crate) use super::journal::recorded_sites;
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
-use super::permissions;
 use super::rollout::{pending_sites, report_gaps, report_results};
 use super::scope::{Scope, SurveyGroup};
 use super::survey::{Survey, tried};
@@ -22,7 +21,7 @@ use crate::error::{Diagnostic as _, ErrorKind};
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
-use crate::plan::{IndexedListing, Plan, Upload};
+use crate::plan::{Allow, IndexedListing, Plan, Upload};
 use crate::report::Report;
 use crate::settings::{Guards, Settings, Verify};
 use crate::state::{LineageState, ServiceDeployments, SiteState};
@@ -89,7 +88,7 @@ impl ModelDeployment<'_> {
             deployed: self.deployed,
             missed: self.missed,
             verify: self.settings.verify,
-            allow: permissions(self.settings, self.guards),
+            allow: Allow { rebind: self.settings.rebind, guards: self.guards },
             is_retry: self.is_retry,
             force: self.force,
             now: world.now,
