@@ -4,9 +4,9 @@ use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, ValueHint};
 use time::OffsetDateTime;
 
-use super::CertificateArgs;
 use crate::names::Domain;
 use crate::settings::{Switch, TrustAnchors, choice};
+use crate::source::Named;
 use crate::text::rfc3339;
 
 /// Run the local checks, without network or configuration
@@ -20,7 +20,7 @@ Examples:
 With --cert and without --key, the check of the key is skipped.")]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
-    pub(crate) certificate: CertificateArgs,
+    pub(crate) certificate: Named,
 
     /// Domain that the certificate must cover (repeatable)
     #[arg(long = "domain", value_name = "DOMAIN", help_heading = None::<&'static str>)]

@@ -1,12 +1,10 @@
 //! `edgecert deploy` and `edgecert plan`: their flags.
 
-use std::path::{Path, PathBuf};
-
-use clap::{Args, ValueHint};
+use clap::Args;
 
 use crate::names::Domain;
 use crate::settings::{Guards, Layer};
-use crate::source::{Named, STANDARD_INPUT, is_standard_input};
+use crate::source::Named;
 
 /// Deploy a renewed certificate (the default in an ACME client's hook)
 #[derive(Args, Clone, Debug, Default)]
@@ -21,7 +19,7 @@ Without --lineage and --cert, the variables or arguments of the ACME client that
 name the files: certbot, acme.sh, lego and dehydrated are recognised.")]
 pub(crate) struct DeployArgs {
     #[command(flatten)]
-    pub(crate) certificate: CertificateArgs,
+    pub(crate) certificate: Named,
 
     /// Site to deploy to (repeatable) [default: every covered site]
     #[arg(long = "domain", value_name = "DOMAIN", help_heading = None::<&'static str>)]
@@ -54,38 +52,4 @@ A plan reads the account's sites and certificates and what the edge serves, and 
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) deploy: DeployArgs,
-}
-
-// The lineage. Without any of these flags, the ACME client's variables name it. No doc comment: clap would take it for
-// the summary of every command that has these flags.
-#[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Certificate")]
-pub(crate) struct CertificateArgs {
-    /// Certificate chain in PEM, leaf first; - is standard input, which may also hold the key
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) cert: Option<PathBuf>,
-
-    /// Private key in PEM; - is standard input
-    #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
-    pub(crate) key: Option<PathBuf>,
-
-    /// Directory of an ACME client (certbot, acme.sh, lego, Caddy, ...), or a mounted Kubernetes secret
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["cert", "key"], value_hint = ValueHint::DirPath)]
-    pub(crate) lineage: Option<PathBuf>,
-}
-
-impl CertificateArgs {
-    /// The files or the directory that the flags name.
-    pub(crate) fn named(&self) -> Named {
-        let file = |path: &Option<PathBuf>| path.as_deref().map(|path| standard_input(path).to_owned());
-        let (cert, key) = (file(&self.cert), file(&self.key));
-        // Standard input can be read only once.
-        let key = key.filter(|key| !(is_standard_input(key) && cert.as_ref() == Some(key)));
-        Named { cert, key, lineage: self.lineage.clone() }
-    }
-}
-
-/// The path of standard input for `-`, and otherwise the path itself.
-fn standard_input(path: &Path) -> &Path {
-    if path == Path::new("-") { Path::new(STANDARD_INPUT) } else { path }
 }

@@ -99,7 +99,7 @@ const HELP_WIDTH: usize = 100;
 
 /// Whether a call without a command is `deploy`.
 fn is_deployable(args: &DeployArgs, env: &Env) -> bool {
-    args.certificate.named().is_given() || is_hook(env)
+    args.certificate.is_given() || is_hook(env)
 }
 
 /// Whether an ACME client runs this as a hook, even as one of the wrong kind.

@@ -23,7 +23,7 @@ use crate::source::Source;
 
 pub(crate) use self::certs::{CertsCommand, DownloadArgs};
 pub(crate) use self::check::CheckArgs;
-pub(crate) use self::deploy::{CertificateArgs, DeployArgs, PlanArgs};
+pub(crate) use self::deploy::{DeployArgs, PlanArgs};
 pub(crate) use self::doctor::DoctorArgs;
 pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, is_monitoring, wants_json};
 pub(crate) use self::service::{ServiceArgs, WaitArgs};

@@ -11,7 +11,7 @@ use crate::{bundle, clock, file, source};
 /// Runs the checks and reports their findings.
 pub(crate) fn run(args: &CheckArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
     let env = &context.env;
-    let source = source::find(&args.certificate.named(), env)?;
+    let source = source::find(&args.certificate, env)?;
     report.deployed.source = Some(SourceReport::new(&source));
     let deadline = file::default_deadline();
     let roots = args.trust_anchors.clone().and_then(|anchors| anchors.roots(env));

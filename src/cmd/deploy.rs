@@ -28,11 +28,10 @@ pub(crate) fn run(
     progress: &dyn Progress,
     report: &mut Report,
 ) -> Result<(), CommandError> {
-    let named = args.certificate.named();
-    if !args.dry_run && !named.is_given() && source::is_certbot_post_hook(&context.env) {
+    if !args.dry_run && !args.certificate.is_given() && source::is_certbot_post_hook(&context.env) {
         return Err(SourceError::CertbotPostHook.into());
     }
-    let source = source::find(&named, &context.env)?;
+    let source = source::find(&args.certificate, &context.env)?;
     let origin = if source::is_hook(&context.env) { Origin::Hook } else { Origin::Hand };
     deploy(args, (&source, origin), context, progress, report)
 }

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::pattern;
-use crate::env::Env;
 use crate::settings::{Configuration, LineageEntry, Location};
-use crate::source::{self, Named, Source, SourceError};
+use crate::source::{Source, SourceError};
 use crate::state;
 use crate::text;
 
@@ -35,16 +34,20 @@ impl<'a> Entries<'a> {
     pub(super) fn find(file: &'a Configuration) -> Self {
         let mut entries = Self { all: &file.lineages, ..Self::default() };
         for entry in by_precedence(file) {
-            let Location::Pattern(pattern) = &entry.location else {
-                entries.add(entry, entry.path(), find(entry));
-                continue;
-            };
-            let matches = pattern::expand(pattern);
-            if matches.is_empty() {
-                entries.unmatched.push(pattern.as_str());
-            }
-            for (path, found) in matches {
-                entries.add(entry, &path, found);
+            match &entry.location {
+                Location::Directory(path) => entries.add(entry, path, Source::at(path)),
+                Location::Files { cert, key } => {
+                    entries.add(entry, cert, Ok(Source::of_files(cert.clone(), Some(key.clone()))));
+                }
+                Location::Pattern(pattern) => {
+                    let matches = pattern::expand(pattern);
+                    if matches.is_empty() {
+                        entries.unmatched.push(pattern.as_str());
+                    }
+                    for (path, found) in matches {
+                        entries.add(entry, &path, found);
+                    }
+                }
             }
         }
         let paths = entries.found.iter().map(|(name, (entry, source))| {
@@ -150,16 +153,6 @@ fn by_precedence(configuration: &Configuration) -> impl Iterator<Item = &Lineage
 
 fn is_pattern(entry: &LineageEntry) -> bool {
     matches!(entry.location, Location::Pattern(_))
-}
-
-/// Finds the lineage of an entry that is not a pattern.
-fn find(entry: &LineageEntry) -> Result<Source, SourceError> {
-    let path = entry.path().to_owned();
-    let named = match &entry.location {
-        Location::Directory(_) | Location::Pattern(_) => Named { lineage: Some(path), ..Named::default() },
-        Location::Files { key, .. } => Named { cert: Some(path), key: Some(key.clone()), ..Named::default() },
-    };
-    source::find(&named, &Env::default())
 }
 
 fn is_entry_of(entry: &LineageEntry, source: &Source) -> bool {

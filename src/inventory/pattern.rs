@@ -4,8 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use glob::{MatchOptions, Pattern};
 
-use crate::env::Env;
-use crate::source::{self, Named, Source, SourceError};
+use crate::source::{Source, SourceError};
 
 /// `*` and `?` match neither a slash nor a leading dot.
 const OPTIONS: MatchOptions =
@@ -22,8 +21,7 @@ pub(super) fn expand(pattern: &Pattern) -> Vec<(PathBuf, Result<Source, SourceEr
     let lineage = |found: glob::GlobResult| match found {
         Ok(path) if is_hidden(&path, pattern) => None,
         Ok(path) => {
-            let named = Named { lineage: Some(path.clone()), ..Named::default() };
-            let found = source::find(&named, &Env::default());
+            let found = Source::at(&path);
             let is_other = matches!(&found, Err(SourceError::NotALineage { is_denied: false, .. }));
             (!is_other).then_some((path, found))
         }

@@ -10,6 +10,8 @@ mod layout;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
+use clap::{Args, ValueHint};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::hook::is_certbot_post_hook;
@@ -108,46 +110,57 @@ impl SourceError {
     }
 }
 
-/// Files or directory named by the command line or the configuration; empty in a hook.
-#[derive(Clone, Debug, Default)]
+// Files or directory that the command line names; empty in a hook. No doc comment: clap would take it for the summary of
+// every command that has these flags.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Certificate")]
 pub(crate) struct Named {
-    pub(crate) cert: Option<PathBuf>,
-    pub(crate) key: Option<PathBuf>,
-    pub(crate) lineage: Option<PathBuf>,
+    /// Certificate chain in PEM, leaf first; - is standard input, which may also hold the key
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        value_parser = PathBufValueParser::new().map(standard_input))]
+    cert: Option<PathBuf>,
+
+    /// Private key in PEM; - is standard input
+    #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath,
+        value_parser = PathBufValueParser::new().map(standard_input))]
+    key: Option<PathBuf>,
+
+    /// Directory of an ACME client (certbot, acme.sh, lego, Caddy, ...), or a mounted Kubernetes secret
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["cert", "key"], value_hint = ValueHint::DirPath)]
+    lineage: Option<PathBuf>,
 }
 
 /// The path of standard input, which `-` stands for.
-pub(crate) const STANDARD_INPUT: &str = "/dev/stdin";
+const STANDARD_INPUT: &str = "/dev/stdin";
 
-pub(crate) fn is_standard_input(path: &Path) -> bool {
-    path == Path::new(STANDARD_INPUT)
+fn standard_input(path: PathBuf) -> PathBuf {
+    if path == Path::new("-") { STANDARD_INPUT.into() } else { path }
 }
 
 impl Named {
-    /// Whether the command line or the configuration names a certificate.
+    /// Whether the command line names a certificate.
     pub(crate) fn is_given(&self) -> bool {
         self.cert.is_some() || self.lineage.is_some()
     }
 }
 
 /// Finds the lineage: the first of the named files, the named directory, the hook's variables.
-pub(crate) fn find(named: &Named, env: &Env) -> Result<Source, SourceError> {
-    if let Some(cert) = &named.cert {
-        let files = Files { cert: cert.clone(), issuers: None, key: named.key.clone() };
-        return Ok(Source::new(AcmeClient::Files, files));
-    }
-    if let Some(directory) = &named.lineage {
-        let source = layout::read(directory)?;
-        if source.files.cert == *directory {
-            return Ok(source);
+pub(crate) fn find(Named { cert, key, lineage }: &Named, env: &Env) -> Result<Source, SourceError> {
+    match (cert, lineage) {
+        (Some(cert), _) => {
+            // Standard input can be read only once.
+            let key = key.clone().filter(|key| key != cert || cert != Path::new(STANDARD_INPUT));
+            Ok(Source::of_files(cert.clone(), key))
         }
-        return Ok(Source { directory: Some(directory.clone()), ..source });
-    }
-    let mut sources = hook::detect(env).into_iter();
-    let source = sources.next().ok_or(SourceError::NoSource)?;
-    match sources.find(|other| other.real_path() != source.real_path()) {
-        None => Ok(source),
-        Some(other) => Err(SourceError::SeveralClients(Box::new([source, other]))),
+        (None, Some(path)) => Source::at(path),
+        (None, None) => {
+            let mut sources = hook::detect(env).into_iter();
+            let source = sources.next().ok_or(SourceError::NoSource)?;
+            match sources.find(|other| other.real_path() != source.real_path()) {
+                None => Ok(source),
+                Some(other) => Err(SourceError::SeveralClients(Box::new([source, other]))),
+            }
+        }
     }
 }
 
@@ -166,7 +179,7 @@ impl Source {
     pub(crate) fn refresh(&self) -> Self {
         let moves_files = matches!(self.client, AcmeClient::Kubernetes | AcmeClient::AcmeSh);
         let named = self.directory.as_ref().filter(|_| moves_files);
-        let found = named.and_then(|directory| layout::read(directory).ok());
+        let found = named.and_then(|directory| Self::at(directory).ok());
         let found = found.unwrap_or_else(|| Self::new(self.client, self.files.clone()));
         Self { directory: self.directory.clone(), target: self.target.clone(), ..found }
     }
@@ -184,7 +197,7 @@ impl Source {
     /// Whether a later run could read its files again.
     pub(crate) fn is_on_disk(&self) -> bool {
         let Files { cert, key, .. } = &self.files;
-        !is_standard_input(cert) && !key.as_deref().is_some_and(is_standard_input)
+        !std::iter::once(cert).chain(key).any(|path| path == Path::new(STANDARD_INPUT))
     }
 
     /// A path that stays the same when the lineage is renewed. The files of a mounted secret move to another directory,
@@ -227,6 +240,11 @@ impl Source {
         Self::in_directory(AcmeClient::Kubernetes, directory, "tls.crt", "tls.key")
     }
 
+    /// The lineage in a certificate file and that of its key.
+    pub(crate) fn of_files(cert: PathBuf, key: Option<PathBuf>) -> Self {
+        Self::new(AcmeClient::Files, Files { cert, issuers: None, key })
+    }
+
     /// The source for files that were found, or named one by one.
     pub(crate) fn new(client: AcmeClient, files: Files) -> Self {
         let directory = files.cert.parent().map(Path::to_owned);
@@ -253,6 +271,6 @@ impl Source {
 impl Source {
     /// The source for a certificate without a known client.
     pub(crate) fn of_file(cert: &str) -> Self {
-        Self::new(AcmeClient::Files, Files { cert: cert.into(), issuers: None, key: None })
+        Self::of_files(cert.into(), None)
     }
 }

@@ -37,7 +37,7 @@ const IMPORTS: [(&str, &[&str]); 42] = [
     // Settings and state.
     ("settings", &["clock", "env", "file", "hint", "names", "secret", "text"]),
     ("state", &["clock", "sightings", "file", "leaf", "names", "outcome", "settings", "source", "text"]),
-    ("inventory", &["env", "names", "settings", "source", "state", "text"]),
+    ("inventory", &["names", "settings", "source", "state", "text"]),
     // The service.
     ("trust", &["clock", "file", "settings", "text"]),
     // `key` and `pem`, to remove the numbers of a downloaded key from the rest of its record.

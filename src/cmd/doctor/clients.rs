@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::finding::{DoctorFinding, Subject};
 use super::host::{Host, entries};
-use crate::source::{self, Named, Source};
+use crate::source::Source;
 use crate::text;
 
 /// Directories of certbot and dehydrated with a subdirectory for each lineage.
@@ -19,17 +19,9 @@ pub(super) fn find(host: &Host<'_>) -> (Vec<Source>, Vec<DoctorFinding>) {
     let parents: Vec<PathBuf> = DIRECTORIES.iter().map(|path| host.at(path)).chain(acme_sh).collect();
     let denied = parents.iter().chain(&lego).filter_map(|path| permission_denied(path)).collect();
     let directories = parents.iter().flat_map(|path| entries(path)).filter(|path| path.is_dir());
-    let in_directories = directories.map(|directory| Named { lineage: Some(directory), ..Named::default() });
-    let pairs = lego.iter().flat_map(|path| entries(path)).filter_map(|path| lego_pair(&path));
-    let found = in_directories.chain(pairs).filter_map(|named| source::find(&named, host.env).ok());
-    (found.collect(), denied)
-}
-
-/// lego's `NAME.crt` with its `NAME.key`.
-fn lego_pair(cert: &Path) -> Option<Named> {
-    let key = cert.with_extension("key");
-    let is_pair = cert.extension()? == "crt" && key.is_file();
-    is_pair.then(|| Named { cert: Some(cert.to_owned()), key: Some(key), lineage: None })
+    let files = lego.iter().flat_map(|path| entries(path));
+    let certificates = files.filter(|path| path.extension().is_some_and(|ending| ending == "crt"));
+    (directories.chain(certificates).filter_map(|path| Source::at(&path).ok()).collect(), denied)
 }
 
 fn permission_denied(directory: &Path) -> Option<DoctorFinding> {
