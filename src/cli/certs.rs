@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 
-use super::ServiceArgs;
+use crate::settings::Connection;
 
 // `edgecert certs …`.
 #[derive(Subcommand, Clone, Debug)]
@@ -12,7 +12,7 @@ use super::ServiceArgs;
 pub(crate) enum CertsCommand {
     /// List the account's certificates and the sites bound to each
     #[command(after_help = "Examples:\n  edgecert certs list\n  edgecert certs list --json")]
-    List(ServiceArgs),
+    List(Connection),
     /// Save a certificate and its private key to a directory
     Download(DownloadArgs),
 }
@@ -44,7 +44,7 @@ pub(crate) struct DownloadArgs {
     pub(crate) force: bool,
 
     #[command(flatten)]
-    pub(crate) service: ServiceArgs,
+    pub(crate) service: Connection,
 }
 
 impl CertsCommand {

@@ -7,7 +7,6 @@ mod check;
 mod deploy;
 mod doctor;
 mod invocation;
-mod service;
 mod sites;
 mod status;
 mod sync;
@@ -26,10 +25,9 @@ pub(crate) use self::check::CheckArgs;
 pub(crate) use self::deploy::{DeployArgs, PlanArgs};
 pub(crate) use self::doctor::DoctorArgs;
 pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, is_monitoring, wants_json};
-pub(crate) use self::service::{ServiceArgs, WaitArgs};
 pub(crate) use self::sites::{
     BindArgs, CreateArgs, DeleteArgs, FieldArgs, ListArgs, Origin, SiteArgs, SiteName, SitesCommand,
-    UpdateArgs,
+    UpdateArgs, WaitArgs,
 };
 pub(crate) use self::status::{MonitoringArgs, StatusArgs};
 pub(crate) use self::sync::SyncArgs;

@@ -3,13 +3,13 @@
 use std::fmt::Display;
 
 use crate::api::{ApiObject, AttemptError, Client, ClientConfig, List, Record, RequestError, Site};
-use crate::cli::SiteName;
+use crate::cli::{SiteName, WaitArgs};
 use crate::clock::{Deadline, Start};
 use crate::context::Context;
 use crate::error::{CommandError, Diagnostic as _, ErrorKind};
 use crate::names::Domain;
 use crate::secret::Redactor;
-use crate::settings::{Layer, Layers, Settings};
+use crate::settings::{Connection, Layer, Layers, Settings};
 use crate::trust::TrustStores;
 
 /// A client for the account, and the settings of the run.
@@ -77,9 +77,14 @@ pub(super) fn require_complete<T>(list: &List<T>) -> Result<(), CommandError> {
 
 impl Session {
     /// Opens a session with the service that the settings name.
-    pub(super) fn open(flags: &Layer, context: &Context) -> Result<Self, CommandError> {
+    pub(super) fn open(
+        service: &Connection,
+        WaitArgs { wait }: WaitArgs,
+        context: &Context,
+    ) -> Result<Self, CommandError> {
         let start = Start::now();
-        let settings = Layers::new(flags, &context.env, context.configuration()?).resolve(None)?;
+        let flags = Layer { connection: service.clone(), wait: wait.flatten(), ..Layer::default() };
+        let settings = Layers::new(&flags, &context.env, context.configuration()?).resolve(None)?;
         let deadline = start.deadline(settings.timeout);
         let mut redactor = Redactor::default();
         redactor.hide(settings.api_key.expose());

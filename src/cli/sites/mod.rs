@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 
 pub(crate) use self::value::{Assignment, Glob, Origin, SiteName};
-use super::{ServiceArgs, WaitArgs};
 use crate::names::Domain;
+use crate::settings::{Connection, Seconds, quiet};
 
 // `edgecert sites …`. Every command takes a site by ID or by domain.
 #[derive(Subcommand, Clone, Debug)]
@@ -64,7 +64,7 @@ pub(crate) struct ListArgs {
     pub(crate) unsynced: bool,
 
     #[command(flatten)]
-    pub(crate) service: ServiceArgs,
+    pub(crate) service: Connection,
 }
 
 // A command whose only argument is a site.
@@ -78,7 +78,7 @@ pub(crate) struct SiteArgs {
     pub(crate) wait: WaitArgs,
 
     #[command(flatten)]
-    pub(crate) service: ServiceArgs,
+    pub(crate) service: Connection,
 }
 
 // `edgecert sites create`.
@@ -101,7 +101,7 @@ pub(crate) struct CreateArgs {
     pub(crate) wait: WaitArgs,
 
     #[command(flatten)]
-    pub(crate) service: ServiceArgs,
+    pub(crate) service: Connection,
 }
 
 // `edgecert sites update`.
@@ -127,7 +127,18 @@ pub(crate) struct UpdateArgs {
     pub(crate) wait: WaitArgs,
 
     #[command(flatten)]
-    pub(crate) service: ServiceArgs,
+    pub(crate) service: Connection,
+}
+
+// Optional wait for the push to the edge. No doc comment: clap would take it for the summary of every command that has
+// these flags.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[expect(clippy::doc_markdown, reason = "help is plain text")]
+pub(crate) struct WaitArgs {
+    /// Wait up to SECS for the configuration to reach the edge [default: 30] [env: EDGECERT_WAIT]
+    #[arg(long, value_name = "SECS", num_args = 0..=1, require_equals = true, value_parser = quiet::<Seconds>())]
+    #[expect(clippy::option_option, reason = "absent, alone, and with a number")]
+    pub(crate) wait: Option<Option<Seconds>>,
 }
 
 // Fields to save.
@@ -168,7 +179,7 @@ pub(crate) struct DeleteArgs {
     pub(crate) yes: bool,
 
     #[command(flatten)]
-    pub(crate) service: ServiceArgs,
+    pub(crate) service: Connection,
 }
 
 // `edgecert sites bind`.
@@ -193,7 +204,7 @@ pub(crate) struct BindArgs {
     pub(crate) wait: WaitArgs,
 
     #[command(flatten)]
-    pub(crate) service: ServiceArgs,
+    pub(crate) service: Connection,
 }
 
 impl SitesCommand {

@@ -22,7 +22,7 @@ pub(super) async fn run(
         return Err(CommandError::new(ErrorKind::Usage, message)
             .hint("name a directory with --out, or pass --cert-only"));
     }
-    let session = Session::open(&args.service.layer(WaitArgs::default()), context)?;
+    let session = Session::open(&args.service, WaitArgs::default(), context)?;
     let id = args.id;
     let download = session.client.download(id).await.map_err(|cause| {
         failed_or_refused(

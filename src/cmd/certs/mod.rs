@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 
 use super::session::{Session, require_complete};
 use crate::api::{ApiObject, Record};
-use crate::cli::{CertsCommand, ServiceArgs, WaitArgs};
+use crate::cli::{CertsCommand, WaitArgs};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::report::{Report, Table};
 use crate::runtime::Runtime;
+use crate::settings::Connection;
 
 /// Runs the command.
 pub(crate) fn run(args: &CertsCommand, context: &Context, report: &mut Report) -> Result<(), CommandError> {
@@ -24,11 +25,11 @@ pub(crate) fn run(args: &CertsCommand, context: &Context, report: &mut Report) -
 }
 
 async fn list_records(
-    args: &ServiceArgs,
+    service: &Connection,
     context: &Context,
     report: &mut Report,
 ) -> Result<(), CommandError> {
-    let session = Session::open(&args.layer(WaitArgs::default()), context)?;
+    let session = Session::open(service, WaitArgs::default(), context)?;
     let (records, sites) = (session.records().await?, session.sites().await?);
     let mut bound: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for site in &sites.items {

@@ -72,7 +72,7 @@ pub(super) async fn finish(
     report: &mut Report,
 ) -> Result<ApiObject<Site>, CommandError> {
     report.set("site", &site.json);
-    if !wait.is_wanted() {
+    if wait.wait.is_none() {
         return Ok(site);
     }
     let (wait, timeout) = (session.settings.wait, session.settings.timeout);

@@ -28,7 +28,7 @@ pub(super) async fn run(
         return Err(CommandError::new(ErrorKind::Usage, message).hint("name the domain once"));
     }
     update.check()?;
-    let session = Session::open(&args.service.layer(args.wait), context)?;
+    let session = Session::open(&args.service, args.wait, context)?;
     report.warnings.extend(update.fields.keys().filter_map(|name| change::suggestion(name)));
     // If the list is incomplete, the service refuses a second site.
     let sites = session.sites().await?;

@@ -22,7 +22,7 @@ pub(super) async fn run(
             CommandError::new(ErrorKind::Usage, message).hint("pass --yes, or run the command on a terminal")
         );
     }
-    let session = Session::open(&args.service.layer(WaitArgs::default()), context)?;
+    let session = Session::open(&args.service, WaitArgs::default(), context)?;
     let site = session.find(&args.site).await?;
     let (id, name) = (site.known.id, label(&site));
     report.set("site", &site.json);

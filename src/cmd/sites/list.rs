@@ -23,7 +23,7 @@ const HEADS: [&str; 7] = ["id", "domain", "cname", "enabled", "status", "certifi
 const EXPIRES_SOON_DAYS: i64 = 14;
 
 pub(super) async fn run(args: &ListArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
-    let session = Session::open(&args.service.layer(WaitArgs::default()), context)?;
+    let session = Session::open(&args.service, WaitArgs::default(), context)?;
     let mut list = session.sites().await?;
     let total = list.items.len();
     list.items.retain(|site| is_selected(site, args));

@@ -45,7 +45,7 @@ pub(crate) fn run(
 }
 
 async fn get(args: &SiteArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
-    let session = Session::open(&args.service.layer(args.wait), context)?;
+    let session = Session::open(&args.service, args.wait, context)?;
     let site = session.find(&args.site).await?;
     let site = change::finish(args.wait, site, &session, report).await?;
     let mut table = Table::new(&["field", "value"]);

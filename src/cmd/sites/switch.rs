@@ -15,7 +15,7 @@ pub(super) async fn run(
     context: &Context,
     report: &mut Report,
 ) -> Result<(), CommandError> {
-    let session = Session::open(&args.service.layer(args.wait), context)?;
+    let session = Session::open(&args.service, args.wait, context)?;
     let id = match &args.site {
         SiteName::Id(id) => *id,
         domain @ SiteName::Domain(_) => session.find(domain).await?.known.id,

@@ -29,7 +29,7 @@ pub(super) async fn run(
     if update.from_file.is_empty() {
         update.check()?;
     }
-    let session = Session::open(&args.service.layer(args.wait), context)?;
+    let session = Session::open(&args.service, args.wait, context)?;
     let before = session.find(&args.site).await?;
     update.omit_unchanged(&before.json);
     update.check()?;
@@ -50,7 +50,7 @@ pub(super) async fn bind(
     report: &mut Report,
 ) -> Result<(), CommandError> {
     let update = FieldUpdate::of("cert_id", args.cert);
-    let session = Session::open(&args.service.layer(args.wait), context)?;
+    let session = Session::open(&args.service, args.wait, context)?;
     let before = session.find(&args.site).await?;
     let done = format!("bound to certificate {}", args.cert);
     let change = Change { before: &before, update: &update, done, shows_diff: false };
