@@ -31,7 +31,7 @@ pub(crate) use self::sites::{
 };
 pub(crate) use self::status::{MonitoringArgs, StatusArgs};
 pub(crate) use self::sync::SyncArgs;
-pub(crate) use self::threshold::{DefaultThreshold, LAG, SYNC_AGE, SyncThreshold, TIME_LEFT, Threshold};
+pub(crate) use self::threshold::{LAG, SYNC_AGE, TIME_LEFT, Threshold};
 
 const NAME: &str = "edgecert";
 

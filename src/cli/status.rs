@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::threshold::{SyncThreshold, Threshold};
+use super::threshold::Threshold;
 use crate::settings::{Local, Seconds, quiet};
 
 /// Show the state of each site and its lineage
@@ -78,13 +78,13 @@ pub(crate) struct MonitoringArgs {
 
     /// Warn if the last sync ended more than this ago [default: 3h]
     #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
-        value_parser = SyncThreshold::parse)]
-    pub(crate) sync_warning: Option<SyncThreshold>,
+        value_parser = Threshold::sync_age)]
+    pub(crate) sync_warning: Option<Threshold>,
 
     /// Critical if the last sync ended more than this ago [default: 1d]
     #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
-        value_parser = SyncThreshold::parse)]
-    pub(crate) sync_critical: Option<SyncThreshold>,
+        value_parser = Threshold::sync_age)]
+    pub(crate) sync_critical: Option<Threshold>,
 
     /// Report unknown if the check takes longer than this many seconds
     #[arg(short = 't', long = "timeout", value_name = "SECS", requires = "check", allow_negative_numbers = true,

@@ -5,45 +5,22 @@ use time::Duration;
 /// A limit on a duration, fixed or relative to the lifetime of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Threshold {
+    Off,
     Fixed(Duration),
     /// A share of the certificate's lifetime, from 0 to 1.
     Share(f64),
-}
-
-/// A limit on the time since the last `sync`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SyncThreshold {
-    Off,
-    After(Duration),
-}
-
-/// The default of a threshold: the lower of a fixed duration and a share of the lifetime.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DefaultThreshold {
-    fixed: Duration,
-    /// Denominator of the share: 4 stands for a quarter of the lifetime.
-    parts: u8,
+    /// The lower of both, as the defaults are; the fixed one if the lifetime is unknown.
+    Lower(Duration, f64),
 }
 
 /// Time left of a deployed certificate: warning, critical.
-pub(crate) const TIME_LEFT: [DefaultThreshold; 2] = [
-    DefaultThreshold { fixed: Duration::days(14), parts: 4 },
-    DefaultThreshold { fixed: Duration::days(3), parts: 10 },
-];
+pub(crate) const TIME_LEFT: [Threshold; 2] =
+    [Threshold::Lower(Duration::days(14), 1.0 / 4.0), Threshold::Lower(Duration::days(3), 1.0 / 10.0)];
 /// How long a deployment has been pending: warning, critical.
-pub(crate) const LAG: [DefaultThreshold; 2] = [
-    DefaultThreshold { fixed: Duration::hours(6), parts: 40 },
-    DefaultThreshold { fixed: Duration::days(1), parts: 20 },
-];
+pub(crate) const LAG: [Threshold; 2] =
+    [Threshold::Lower(Duration::hours(6), 1.0 / 40.0), Threshold::Lower(Duration::days(1), 1.0 / 20.0)];
 /// Time since the last `sync`: warning, critical.
 pub(crate) const SYNC_AGE: [Duration; 2] = [Duration::hours(3), Duration::days(1)];
-
-impl DefaultThreshold {
-    /// The limit for a certificate with this lifetime, if known.
-    pub(crate) fn of(self, lifetime: Option<Duration>) -> Duration {
-        lifetime.map_or(self.fixed, |lifetime| self.fixed.min(lifetime / i32::from(self.parts)))
-    }
-}
 
 /// Units and their seconds.
 const UNITS: [(&str, i64); 5] = [("w", 7 * 86_400), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
@@ -54,11 +31,13 @@ const MAX_DAYS: f64 = 36_500.0;
 const MAX_BARE_DAYS: f64 = 400.0;
 
 impl Threshold {
-    /// The limit for a certificate; `None` if its lifetime is unknown.
+    /// The limit for a certificate; `None` if it is off, or relative to an unknown lifetime.
     pub(crate) fn of(self, lifetime: Option<Duration>) -> Option<Duration> {
         match self {
+            Self::Off => None,
             Self::Fixed(duration) => Some(duration),
             Self::Share(share) => lifetime.map(|lifetime| lifetime * share),
+            Self::Lower(fixed, share) => Some(lifetime.map_or(fixed, |lifetime| fixed.min(lifetime * share))),
         }
     }
 
@@ -86,19 +65,17 @@ impl Threshold {
         }
         Self::time_left(text)
     }
-}
 
-impl SyncThreshold {
     /// Parses the value of `--sync-warning` and `--sync-critical`.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn sync_age(text: &str) -> Result<Self, String> {
         if text.trim().eq_ignore_ascii_case("off") {
             return Ok(Self::Off);
         }
-        match Threshold::lag(text)? {
-            Threshold::Fixed(duration) => Ok(Self::After(duration)),
-            Threshold::Share(_) => {
+        match Self::lag(text)? {
+            Self::Share(_) => {
                 Err("expected a duration or off; a share of a lifetime does not apply to sync".into())
             }
+            fixed => Ok(fixed),
         }
     }
 }
@@ -171,15 +148,15 @@ mod tests {
         }
         let reason = "7200 without a unit means days; write 7200s for seconds";
         assert_eq!(Threshold::lag("7200").unwrap_err(), reason);
-        assert_eq!(SyncThreshold::parse("7200").unwrap_err(), reason);
+        assert_eq!(Threshold::sync_age("7200").unwrap_err(), reason);
     }
 
     #[test]
     fn sync_threshold_is_a_duration_or_off() {
-        assert_eq!(SyncThreshold::parse("off"), Ok(SyncThreshold::Off));
-        assert_eq!(SyncThreshold::parse("3h"), Ok(SyncThreshold::After(Duration::hours(3))));
-        assert!(SyncThreshold::parse("5%").unwrap_err().contains("off"));
-        assert!(SyncThreshold::parse("never").is_err());
+        assert_eq!(Threshold::sync_age("off"), Ok(Threshold::Off));
+        assert_eq!(Threshold::sync_age("3h"), Ok(Threshold::Fixed(Duration::hours(3))));
+        assert!(Threshold::sync_age("5%").unwrap_err().contains("off"));
+        assert!(Threshold::sync_age("never").is_err());
     }
 
     #[test]

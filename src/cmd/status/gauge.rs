@@ -7,7 +7,7 @@ use time::{Duration, OffsetDateTime};
 
 use super::fleet::{Fleet, LineageStatus, SiteStatus, Subject};
 use super::problem::Level;
-use crate::cli::{DefaultThreshold, LAG, MonitoringArgs, SYNC_AGE, SyncThreshold, TIME_LEFT, Threshold};
+use crate::cli::{LAG, MonitoringArgs, SYNC_AGE, TIME_LEFT, Threshold};
 
 /// A measured duration with its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -182,45 +182,37 @@ impl<'a> Gauge<'a> {
 impl MonitoringArgs {
     /// The limits on the time left of a leaf with this lifetime.
     pub(super) fn time_left(&self, lifetime: Option<Duration>) -> Limits {
-        limits([self.warning, self.critical], &TIME_LEFT, lifetime)
+        limits([self.warning, self.critical], TIME_LEFT, lifetime)
     }
 
     /// The limits on how long a leaf with this lifetime may be pending.
     pub(super) fn lag(&self, lifetime: Option<Duration>) -> Limits {
-        limits([self.lag_warning, self.lag_critical], &LAG, lifetime)
+        limits([self.lag_warning, self.lag_critical], LAG, lifetime)
     }
 
     /// The limits on the time since the last `sync`.
     pub(super) fn sync_age(&self) -> Limits {
-        let limit = |given, default| match given {
-            Some(SyncThreshold::Off) => None,
-            Some(SyncThreshold::After(duration)) => Some(duration),
-            None => Some(default),
-        };
-        let [warning, critical] = SYNC_AGE;
-        Limits { warning: limit(self.sync_warning, warning), critical: limit(self.sync_critical, critical) }
+        limits([self.sync_warning, self.sync_critical], SYNC_AGE.map(Threshold::Fixed), None)
     }
 
     /// Whether both limits on the last `sync` are off.
     pub(super) fn ignore_sync(&self) -> bool {
-        [self.sync_warning, self.sync_critical] == [Some(SyncThreshold::Off); 2]
+        [self.sync_warning, self.sync_critical] == [Some(Threshold::Off); 2]
     }
 }
 
 /// The thresholds for a certificate with this lifetime.
 fn limits(
     [warning, critical]: [Option<Threshold>; 2],
-    [default_warning, default_critical]: &[DefaultThreshold; 2],
+    [default_warning, default_critical]: [Threshold; 2],
     lifetime: Option<Duration>,
 ) -> Limits {
-    let limit = |given: Option<Threshold>, default: &DefaultThreshold| {
+    let limit = |given: Option<Threshold>, default: Threshold| match given {
+        Some(Threshold::Off) => None,
         // A share of an unknown lifetime is unknown, too.
-        given.and_then(|threshold| threshold.of(lifetime)).unwrap_or_else(|| default.of(lifetime))
+        given => given.and_then(|threshold| threshold.of(lifetime)).or(default.of(lifetime)),
     };
-    Limits {
-        warning: Some(limit(warning, default_warning)),
-        critical: Some(limit(critical, default_critical)),
-    }
+    Limits { warning: limit(warning, default_warning), critical: limit(critical, default_critical) }
 }
 
 /// Formats days with at most four decimals, a resolution of about ten seconds.
@@ -267,7 +259,7 @@ mod tests {
 
     #[test]
     fn sync_limits_can_be_off() {
-        let (off, now) = (Some(SyncThreshold::Off), Some(SyncThreshold::After(Duration::ZERO)));
+        let (off, now) = (Some(Threshold::Off), Some(Threshold::Fixed(Duration::ZERO)));
         let rows = [
             ([None, None], [Some(3 * HOUR), Some(DAY)], false),
             ([off, None], [None, Some(DAY)], false),

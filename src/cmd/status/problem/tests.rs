@@ -6,7 +6,7 @@ use super::super::fixture::{NOW, deployed, edge, fleet, last_sync, missing, pend
 use super::super::plugin::CheckVerdict;
 use super::super::{metrics, table};
 use super::*;
-use crate::cli::{MonitoringArgs, SyncThreshold, Threshold};
+use crate::cli::{MonitoringArgs, Threshold};
 use crate::report::Style;
 use crate::state::{DamagedFile, LastSync};
 
@@ -289,8 +289,8 @@ fn lag_is_judged_by_lifetime() {
 
 #[test]
 fn last_sync_is_judged() {
-    let (hours, minute, off) = (Duration::hours, Duration::MINUTE, Some(SyncThreshold::Off));
-    let after = |age| Some(SyncThreshold::After(age));
+    let (hours, minute, off) = (Duration::hours, Duration::MINUTE, Some(Threshold::Off));
+    let after = |age| Some(Threshold::Fixed(age));
     let rows = [
         (last_sync(hours(3), 0, None), [None, None], 0),
         (last_sync(hours(4), 0, None), [None, None], 1),
