@@ -34,7 +34,8 @@ const PAGE_SIZE: &str = "100";
 const MAX_PAGE_BYTES: usize = 160 << 20;
 
 const MAX_RETRIES: u32 = 3;
-const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Pause before a retry, unless the server asks for another one.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The API server of the cluster that this pod runs in.
@@ -51,18 +52,15 @@ struct Status {
 }
 
 /// Why a page cannot be read.
-pub(super) struct PageError {
-    pub(super) error: CommandError,
-    /// Whether the continue token is too old.
-    pub(super) is_expired: bool,
-    max_retries: u32,
-    /// The pause that the server asks for.
+struct PageError {
+    error: CommandError,
+    /// After which pause another attempt may succeed; `None`: never.
     retry_after: Option<Duration>,
 }
 
 impl From<CommandError> for PageError {
     fn from(error: CommandError) -> Self {
-        Self { error, is_expired: false, max_retries: 0, retry_after: None }
+        Self { error, retry_after: None }
     }
 }
 
@@ -100,7 +98,7 @@ impl Cluster {
         namespace: &str,
         selector: Option<&str>,
         next: Option<&str>,
-    ) -> Result<SecretList, PageError> {
+    ) -> Result<SecretList, CommandError> {
         let mut url = self.url.clone();
         url.set_path(&format!("/api/v1/namespaces/{namespace}/secrets"));
         let parameters = [
@@ -111,19 +109,20 @@ impl Cluster {
         ];
         let parameters = parameters.into_iter().filter_map(|(name, value)| Some((name, value?)));
         url.query_pairs_mut().extend_pairs(parameters);
-        let mut attempt = 1;
+        let mut retries = 0;
         loop {
-            let failed = match self.attempt(namespace, url.clone()).await {
+            let PageError { error, retry_after } = match self.attempt(namespace, url.clone()).await {
+                Ok(page) => return Ok(page),
                 Err(failed) => failed,
-                page => return page,
             };
-            let pause = failed.retry_after.unwrap_or(RETRY_PAUSE * attempt);
-            if attempt > failed.max_retries || pause >= self.deadline.left() {
-                return Err(failed);
+            match retry_after.filter(|pause| retries < MAX_RETRIES && *pause < self.deadline.left()) {
+                Some(pause) => {
+                    log::info!("{error}; trying again");
+                    sleep(pause).await;
+                }
+                None => return Err(error),
             }
-            log::info!("{}; trying again", failed.error);
-            sleep(pause).await;
-            attempt += 1;
+            retries += 1;
         }
     }
 
@@ -164,12 +163,8 @@ impl Cluster {
                     format!("in {namespace}, bind a role with `list` on `secrets` to the service account");
                 CommandError::new(K::Config, message).hint(hint).into()
             }
-            410 => {
-                let message = "the list of secrets expired while its pages were read (410)";
-                let error = CommandError::new(K::Temporary, message).hint(Hint::RETRY);
-                PageError { is_expired: true, ..error.into() }
-            }
-            429 | 500.. => {
+            // 410: the list expired while its pages were read.
+            410 | 429 | 500.. => {
                 unavailable(format_args!("{message} ({})", status.as_u16()), retry_after(&headers))
             }
             status => {
@@ -185,14 +180,14 @@ impl Cluster {
 /// The token may just have been replaced: the kubelet does so before it expires.
 fn unauthorized() -> PageError {
     let message = "the API server rejected the token of the service account (401)";
-    PageError { max_retries: 1, ..CommandError::new(K::Config, message).into() }
+    PageError { retry_after: Some(Duration::ZERO), ..CommandError::new(K::Config, message).into() }
 }
 
-/// A failure for now: 429, 5xx, or no response.
+/// A failure for now: 410, 429, 5xx, or no response.
 fn unavailable(reason: impl Display, retry_after: Option<Duration>) -> PageError {
     let message = format_args!("the API server is unavailable: {reason}");
     let error = CommandError::new(K::Temporary, message).hint(Hint::RETRY);
-    PageError { max_retries: MAX_RETRIES, retry_after, ..error.into() }
+    PageError { error, retry_after: Some(retry_after.unwrap_or(RETRY_PAUSE)) }
 }
 
 pub(super) fn invalid_response(reason: impl Display) -> CommandError {

@@ -23,9 +23,6 @@ pub(crate) struct Selection {
     pub(crate) selector: Option<String>,
 }
 
-/// How often a listing begins again after its continue token has expired.
-const MAX_LISTINGS: u32 = 3;
-
 /// Maximum size of the secrets that are kept, in bytes.
 const MAX_BYTES: usize = 256 << 20;
 
@@ -68,18 +65,9 @@ async fn list(
     is_wanted: &impl Fn(&Source) -> bool,
     found: &mut Found,
 ) -> Result<(), CommandError> {
-    let bytes_before = found.bytes;
-    let (mut next, mut listings) = (None, 1);
+    let mut next: Option<String> = None;
     loop {
-        let page = match cluster.list(namespace, selector, next.as_deref()).await {
-            Ok(page) => page,
-            Err(failed) if failed.is_expired && listings < MAX_LISTINGS => {
-                log::info!("the list of the secrets in {namespace} has expired; listing them again");
-                (found.bytes, next, listings) = (bytes_before, None, listings + 1);
-                continue;
-            }
-            Err(failed) => return Err(failed.error),
-        };
+        let page = cluster.list(namespace, selector, next.as_deref()).await?;
         for secret in page.items.into_iter().flatten() {
             found.keep(namespace, secret, is_wanted)?;
         }

@@ -32,8 +32,8 @@ pub(super) struct Cluster {
     pub(super) permitted: Vec<String>,
     /// Largest page, whatever `limit` says.
     pub(super) page_size: usize,
-    /// How many continue tokens will have expired.
-    pub(super) expiries: usize,
+    /// Whether continue tokens have expired.
+    pub(super) is_expired: bool,
     /// Whether each page has a continue token, and the first page follows the last.
     pub(super) is_endless: bool,
     /// Responses to the next requests, in place of a list.
@@ -60,7 +60,7 @@ impl ApiServer {
             tokens: vec!["token".into()],
             permitted: vec!["default".into()],
             page_size: usize::MAX,
-            expiries: 0,
+            is_expired: false,
             is_endless: false,
             faults: VecDeque::new(),
             requests: Vec::new(),
@@ -177,8 +177,7 @@ impl Cluster {
             );
         }
         let start: usize = query.get("continue").map_or(0, |token| token.parse().unwrap());
-        if start > 0 && self.expiries > 0 {
-            self.expiries -= 1;
+        if start > 0 && self.is_expired {
             return status(410, "The provided continue parameter is too old");
         }
         let limit = query["limit"].parse::<usize>().unwrap().min(self.page_size);
