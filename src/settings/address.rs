@@ -60,15 +60,9 @@ impl FromStr for BaseUrl {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut url = url(text).ok_or(NOT_A_URL)?;
+        let mut url = private_url(text, NOT_A_URL, PLAIN_HTTP)?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(HAS_CREDENTIALS);
-        }
-        match (url.scheme(), url.host_str()) {
-            ("https", Some(_)) => {}
-            ("http", Some(host)) if is_loopback(host) => {}
-            ("http", Some(_)) => return Err(PLAIN_HTTP),
-            _ => return Err(NOT_A_URL),
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err(HAS_QUERY);
@@ -80,16 +74,24 @@ impl FromStr for BaseUrl {
     }
 }
 
-/// Parses a URL that holds nothing `Url` would drop or encode.
-pub(super) fn url(text: &str) -> Option<Url> {
-    let is_plain = !text.contains(|c: char| c.is_whitespace() || c.is_control());
-    Url::parse(text).ok().filter(|url| is_plain && url.port() != Some(0))
-}
-
-/// Whether the host of a URL is this machine.
-pub(super) fn is_loopback(host: &str) -> bool {
-    let host = host.trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+/// Parses the URL of a server that secrets are sent to: https, or plain http to this machine. It holds nothing that `Url`
+/// would drop or encode.
+pub(super) fn private_url(
+    text: &str,
+    not_a_url: &'static str,
+    plain_http: &'static str,
+) -> Result<Url, &'static str> {
+    let is_encoded = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    let url = Url::parse(text).ok().filter(|url| is_encoded && url.port() != Some(0)).ok_or(not_a_url)?;
+    let Some(host) = url.host_str().map(|host| host.trim_matches(['[', ']'])) else { return Err(not_a_url) };
+    let is_loopback =
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if is_loopback => Ok(url),
+        "http" => Err(plain_http),
+        _ => Err(not_a_url),
+    }
 }
 
 impl EdgeAddresses {
@@ -142,7 +144,7 @@ mod tests {
             ("https://api.example.net?x=1", Err(HAS_QUERY)),
             ("https://api.example.net#x", Err(HAS_QUERY)),
             ("ftp://api.example.net", Err(NOT_A_URL)),
-            ("ftp://user:word@api.example.net", Err(HAS_CREDENTIALS)),
+            ("ftp://user:word@api.example.net", Err(NOT_A_URL)),
             ("api.example.net", Err(NOT_A_URL)),
             ("https://api .example.net", Err(NOT_A_URL)),
             ("https://api.example.net/a b", Err(NOT_A_URL)),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use reqwest::Url;
 
-use super::address::{is_loopback, url};
+use super::address::private_url;
 use super::{Proxy, SettingsError};
 use crate::env::Env;
 
@@ -49,14 +49,8 @@ impl FromStr for HeartbeatUrl {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let url = url(text).ok_or(NOT_A_URL)?;
-        match (url.scheme(), url.host_str()) {
-            _ if url.fragment().is_some() => Err(HAS_FRAGMENT),
-            ("https", Some(_)) => Ok(Self(url)),
-            ("http", Some(host)) if is_loopback(host) => Ok(Self(url)),
-            ("http", Some(_)) => Err(PLAIN_HTTP),
-            _ => Err(NOT_A_URL),
-        }
+        let url = private_url(text, NOT_A_URL, PLAIN_HTTP)?;
+        if url.fragment().is_some() { Err(HAS_FRAGMENT) } else { Ok(Self(url)) }
     }
 }
 
