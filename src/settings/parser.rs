@@ -132,7 +132,6 @@ impl Parser<'_> {
             let entry = Map::from_iter([(key.to_owned(), recorded(value.get_ref()))]);
             let place = format!("{} line {}", text::path(self.path), self.line(span.start));
             let error = Keys::deserialize(Value::Object(entry.clone())).err().map(|reason| {
-                let span = wrong_domain(key, value.get_ref()).map_or(span, Spanned::span);
                 let (offset, error) = self.invalid(span, key, reason);
                 self.faults.push((offset, error.clone()));
                 error
@@ -228,14 +227,6 @@ fn location(directory: &Path, path: &Path) -> Result<Location, String> {
     }
     let pattern = Pattern::new(&Path::new(&escaped).join(path).to_string_lossy());
     pattern.map(Location::Pattern).map_err(|error| format!("not a pattern: {}", error.msg))
-}
-
-/// The first of the `domains` that is none.
-fn wrong_domain<'v, 'i>(key: &str, value: &'v DeValue<'i>) -> Option<&'v Spanned<DeValue<'i>>> {
-    let is_wrong = |name: &&Spanned<DeValue<'_>>| {
-        name.get_ref().as_str().is_none_or(|name| name.parse::<Domain>().is_err())
-    };
-    value.as_array().filter(|_| key == "domains")?.iter().find(is_wrong)
 }
 
 /// Names the account of each entry that has its own, and numbers further entries for one lineage and account that
@@ -354,7 +345,7 @@ mod tests {
             ("\n[[lineage]]\nname = \"x\"\n", "2: a `[[lineage]]` needs either `path`, or `cert` and `key`"),
             (
                 "[[lineage]]\npath = \"a\"\ndomains = [\"a\",\n\"b c\"]\n",
-                "4: `domains`: name 2: not a domain name",
+                "3: `domains`: name 2: not a domain name",
             ),
             ("[[lineage]]\npath = \"a\"\ndomains = \"a\"\n", "3: `domains`: expected a list of domain names"),
             ("\non_failure = []\n", "2: `on_failure`: it names no program"),
