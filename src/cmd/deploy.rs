@@ -17,7 +17,7 @@ use crate::names::{Domain, distinct};
 use crate::progress::Progress;
 use crate::report::{Report, SourceReport};
 use crate::runtime::{Runtime, RuntimeError};
-use crate::settings::{Configuration, Layer, Layers, LineageEntry, Settings, SettingsError};
+use crate::settings::{Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::{self, Source, SourceError};
 use crate::state::{self, Given, Origin, RunOptions};
 
@@ -46,12 +46,10 @@ pub(crate) fn deploy(
     report: &mut Report,
 ) -> Result<(), CommandError> {
     let (runtime, run) = Run::start(args, (source, origin), progress)?;
-    let (configuration, rest) = (context.configuration(), context.without_configuration());
-    let file = configuration.as_ref().map_or(&rest, |file| *file);
     // What one deployment changes, the next one to the same account has to see.
     let mut targets: Vec<Vec<Target>> = Vec::new();
-    for target in inventory::targets(file, source) {
-        let target = Target::new(args, target, context, configuration.clone());
+    for target in inventory::targets(context.configuration(), source) {
+        let target = Target::new(args, target, context);
         let is_same = |members: &&mut Vec<Target>| members.iter().any(|other| other.has_account_of(&target));
         match targets.iter_mut().find(is_same) {
             // Flags or variables make two accounts the same.
@@ -96,7 +94,7 @@ pub(crate) fn deploy_to(
 ) -> Result<(), CommandError> {
     let args = DeployArgs::default();
     let (runtime, run) = Run::start(&args, (source, Origin::Hook), progress)?;
-    let target = Target::new(&args, (source.clone(), entry), context, context.configuration());
+    let target = Target::new(&args, (source.clone(), entry), context);
     runtime.block_on(run.deploy(&target, report))
 }
 
@@ -194,21 +192,15 @@ struct Target {
 }
 
 impl Target {
-    fn new(
-        args: &DeployArgs,
-        (source, entry): (Source, Option<&LineageEntry>),
-        context: &Context,
-        configuration: Result<&Configuration, SettingsError>,
-    ) -> Self {
-        let rest = context.without_configuration();
-        let file = configuration.as_ref().map_or(&rest, |file| *file);
+    fn new(args: &DeployArgs, (source, entry): (Source, Option<&LineageEntry>), context: &Context) -> Self {
+        let file = context.configuration();
         let layers = Layers::new(&args.settings, &context.env, file);
         let domains = match entry {
             Some(entry) if args.domains.is_empty() => distinct(&entry.domains),
             _ => distinct(&args.domains),
         };
         let key_file = inventory::Account::of(file, entry).key_file;
-        let settings = configuration.and_then(|_| layers.resolve(entry));
+        let settings = layers.resolve(&Layer::default(), entry);
         let (state_dir, flags, is_configured) = (layers.state_dir(), layers.to_record(), entry.is_some());
         Self { source, settings, domains, is_configured, key_file, state_dir, flags }
     }

@@ -84,7 +84,8 @@ impl Session {
     ) -> Result<Self, CommandError> {
         let start = Start::now();
         let flags = Layer { connection: service.clone(), wait: wait.flatten(), ..Layer::default() };
-        let settings = Layers::new(&flags, &context.env, context.configuration()?).resolve(None)?;
+        let settings =
+            Layers::new(&flags, &context.env, context.configuration()).resolve(&Layer::default(), None)?;
         let deadline = start.deadline(settings.timeout);
         let mut redactor = Redactor::default();
         redactor.hide(settings.api_key.expose());

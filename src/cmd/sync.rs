@@ -51,9 +51,7 @@ pub(crate) fn run(args: &SyncArgs, context: &Context, progress: &dyn Progress, r
 /// Records when this run ended, and how. Comes last, so that a run that is killed does not count. If the configuration
 /// is invalid, the state directory is the one that `deploy` would use.
 fn record(args: &SyncArgs, context: &Context, report: &Report) -> Result<(), WriteError> {
-    let rest = context.without_configuration();
-    let file = context.configuration().unwrap_or(&rest);
-    let layers = Layers::new(&args.settings, &context.env, file);
+    let layers = Layers::new(&args.settings, &context.env, context.configuration());
     let Some(state_dir) = layers.state_dir() else { return Ok(()) };
     let message = report.errors().first().map(|error| sanitize(error.message()));
     let shard = args.shard.map(|shard| (shard.index, shard.of));
@@ -70,7 +68,7 @@ pub(crate) fn run_one(
     progress: &dyn Progress,
     report: &mut Report,
 ) -> Result<(), CommandError> {
-    let configuration = context.configuration()?;
+    let configuration = context.configuration().require_valid()?;
     let targets = inventory::targets(configuration, source);
     report.deployed.lineage = targets.first().map(|(source, _)| state::lineage_name(source));
     let sync_target = |(source, entry): &(Source, _), report: &mut Report| {

@@ -25,7 +25,7 @@ const MAX_SUMMARY: usize = 1000;
 
 /// Calls the heartbeat URL, if there is one, with the exit code and a summary of a run.
 pub(crate) fn send_heartbeat(report: &Report, context: &Context) -> Result<(), NotifyError> {
-    let Some(url) = context.heartbeat_url() else { return Ok(()) };
+    let Some(url) = &context.configuration().heartbeat_url else { return Ok(()) };
     let (proxy, roots) = (url.proxy(&context.env).map_err(not_called)?, Roots::of_system(&context.env));
     let (url, exit_code, summary) = (url.clone(), report.exit_code(), summary(report));
     let (sender, receiver) = mpsc::channel();

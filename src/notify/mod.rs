@@ -70,7 +70,7 @@ pub fn log_warning(command: &str, warning: &str) {
 fn send(report: &Report, context: &Context, print: &dyn Fn(&str)) -> Result<(), NotifyError> {
     // Before the program runs, which may take long.
     log(report);
-    match context.on_failure() {
+    match &context.configuration().on_failure {
         Some(program) if report.exit_code() != 0 => on_failure::run(program, report, &context.env, print),
         _ => Ok(()),
     }

@@ -82,11 +82,15 @@ impl Configuration {
         self.faults.first().map_or(Ok(self), |fault| Err(fault.clone()))
     }
 
-    /// The state directory alone, which is used even if the rest of the file is invalid: the failure has to be recorded
-    /// where later runs look for it.
-    pub(crate) fn only_state_dir(&self) -> Self {
-        let local = Local { state_dir: self.layer.local.state_dir.clone(), ..Local::default() };
-        Self { layer: Layer { local, ..Layer::default() }, ..Self::default() }
+    /// What a run uses of the file. If it is invalid, that is the state directory, because the failure has to be recorded
+    /// where later runs look for it, and whom to tell of the failure.
+    pub(crate) fn usable(self) -> Self {
+        if self.faults.is_empty() {
+            return self;
+        }
+        let local = Local { state_dir: self.layer.local.state_dir, ..Local::default() };
+        let layer = Layer { local, ..Layer::default() };
+        Self { layer, origins: Origins::new(), lineages: Vec::new(), ..self }
     }
 }
 

@@ -14,13 +14,12 @@ use crate::env::Env;
 use crate::file::recorded_path;
 use crate::text::{count, path};
 
-const PROXY: &str = "proxy";
 const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
 
 /// A setting in effect.
 #[derive(Clone, Debug)]
 pub(crate) struct EffectiveSetting {
-    /// Key in the configuration file; also `config`, `api_key` and `proxy`.
+    /// Key in the configuration file; also `config` and `api_key`.
     pub(crate) key: String,
     /// The lineage whose `[[lineage]]` entry has the setting; `None` for the whole run.
     pub(crate) lineage: Option<String>,
@@ -46,11 +45,9 @@ pub(crate) fn effective(
     env: &Env,
     file: &Configuration,
 ) -> Vec<EffectiveSetting> {
-    let layers = Layers::new(flags, env, file);
-    let keys = Layer::keys();
-    let mut settings = vec![config_file(config, env, file)];
-    settings.extend(keys.iter().filter(|key| *key != PROXY).map(|key| setting(key, &layers, file)));
-    settings.extend([api_key(&layers, file), proxy(&layers, file)]);
+    let (layers, keys) = (Layers::new(flags, env, file), Layer::keys());
+    let mut settings: Vec<_> = keys.iter().map(|key| setting(key, &layers)).collect();
+    settings.push(api_key(&layers));
     // There may be a secret among the arguments.
     let program = file.on_failure.as_ref().map(|program| match program.arguments.len() {
         0 => path(&program.name),
@@ -69,40 +66,31 @@ pub(crate) fn effective(
         settings.extend(own.map(|setting| EffectiveSetting { lineage: lineage.clone(), ..setting }));
     }
     // The others are shown with their settings, unless a flag or a variable overrides these.
-    let is_shown =
-        |fault: &&SettingsError| settings.iter().any(|setting| setting.error.as_ref() == Some(fault));
+    let is_shown = |fault| settings.iter().any(|setting| setting.error.as_ref() == Some(fault));
     let mut faults = file.faults.iter().chain(layers.unusable().map(|(_, error)| error));
     let error = faults.find(|fault| !is_shown(fault)).cloned();
-    if let Some(config) = settings.first_mut() {
-        config.error = error;
-    }
+    let origin = match config {
+        Some(_) => Some("flag --config".into()),
+        None => env.raw(configuration::VARIABLE).map(|_| of_variable(configuration::VARIABLE)),
+    };
+    let value = file.path.as_deref().map(path);
+    settings.insert(0, EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("config") });
     settings
 }
 
-fn config_file(flag: Option<&Path>, env: &Env, file: &Configuration) -> EffectiveSetting {
-    let origin = match (flag, env.raw(configuration::VARIABLE)) {
-        (Some(_), _) => Some("flag --config".into()),
-        (None, Some(_)) => Some(of_variable(configuration::VARIABLE)),
-        (None, None) => None,
-    };
-    let value = file.path.as_deref().map(path);
-    EffectiveSetting { value, origin, ..EffectiveSetting::unset("config") }
-}
-
 /// A setting of the run.
-fn setting(key: &str, layers: &Layers<'_>, file: &Configuration) -> EffectiveSetting {
-    let found = given(key, layers).or_else(|| find(key, &file.layer, &file.origins));
-    found.unwrap_or_else(|| {
-        let unset = EffectiveSetting::unset(key);
-        match key {
-            "base_url" => EffectiveSetting { error: missing(SettingsError::no_base_url(), file), ..unset },
-            "state_dir" => EffectiveSetting {
-                value: layers.state_dir().as_deref().map(path),
-                origin: layers.env.raw(STATE_DIRECTORY).map(|_| of_variable(STATE_DIRECTORY)),
-                ..unset
-            },
-            _ => EffectiveSetting { value: default_text(key), ..unset },
-        }
+fn setting(key: &str, layers: &Layers<'_>) -> EffectiveSetting {
+    let found = given(key, layers).or_else(|| find(key, &layers.file.layer, &layers.file.origins));
+    let unset = EffectiveSetting::unset(key);
+    found.unwrap_or_else(|| match key {
+        "base_url" => EffectiveSetting { error: missing(SettingsError::no_base_url(), layers), ..unset },
+        "proxy" => proxy(layers).unwrap_or(unset),
+        "state_dir" => EffectiveSetting {
+            value: layers.state_dir().as_deref().map(path),
+            origin: layers.env.raw(STATE_DIRECTORY).map(|_| of_variable(STATE_DIRECTORY)),
+            ..unset
+        },
+        _ => EffectiveSetting { value: default_text(key), ..unset },
     })
 }
 
@@ -122,10 +110,10 @@ fn find(key: &str, layer: &Layer, origins: &Origins) -> Option<EffectiveSetting>
     Some(EffectiveSetting { value, origin: Some(place), error, ..EffectiveSetting::unset(key) })
 }
 
-fn api_key(layers: &Layers<'_>, file: &Configuration) -> EffectiveSetting {
+fn api_key(layers: &Layers<'_>) -> EffectiveSetting {
     let (value, error) = match layers.api_key() {
         Ok(key) => (Some(count(key.expose().chars().count(), "character")), None),
-        Err(error) if error.is_missing => (None, missing(error, file)),
+        Err(error) if error.is_missing => (None, missing(error, layers)),
         Err(error) => (None, Some(error)),
     };
     let location = layers.key_location(&Layer::default(), None).ok().flatten();
@@ -137,24 +125,20 @@ fn api_key(layers: &Layers<'_>, file: &Configuration) -> EffectiveSetting {
     EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("api_key") }
 }
 
-/// The proxy for requests to the base URL.
-fn proxy(layers: &Layers<'_>, file: &Configuration) -> EffectiveSetting {
-    let found = given(PROXY, layers).or_else(|| find(PROXY, &file.layer, &file.origins));
-    found.unwrap_or_else(|| {
-        let url = layers.of_run().connection.base_url;
-        let (value, error) = match url.map(|url| Proxy::find(&url, None, layers.env)) {
-            Some(Ok(Some(proxy))) => (Some(proxy.text()), None),
-            Some(Err(error)) => (None, Some(error)),
-            Some(Ok(None)) | None => return EffectiveSetting::unset(PROXY),
-        };
-        let origin = Proxy::variable(layers.env).map(of_variable);
-        EffectiveSetting { value, origin, error, ..EffectiveSetting::unset(PROXY) }
-    })
+/// The proxy that variables name for requests to the base URL.
+fn proxy(layers: &Layers<'_>) -> Option<EffectiveSetting> {
+    let found = Proxy::find(&layers.base_url().ok()?, None, layers.env);
+    let (value, error) = match found {
+        Ok(proxy) => (Some(proxy?.text()), None),
+        Err(error) => (None, Some(error)),
+    };
+    let origin = Proxy::variable(layers.env).map(of_variable);
+    Some(EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("proxy") })
 }
 
 /// A setting is not missing if the file that may hold it is invalid.
-fn missing(error: SettingsError, file: &Configuration) -> Option<SettingsError> {
-    file.faults.is_empty().then_some(error)
+fn missing(error: SettingsError, layers: &Layers<'_>) -> Option<SettingsError> {
+    layers.file.faults.is_empty().then_some(error)
 }
 
 fn of_variable(name: &str) -> String {
@@ -212,6 +196,7 @@ mod tests {
             "base_url = https://api.example.net (/etc/edgecert/config.toml line 1)",
             "api_key_file = unset (default)",
             "ca_file = the system's trust store (default)",
+            "proxy = http://proxy.example:3128, with credentials (variable https_proxy)",
             "timeout = 60 (variable EDGECERT_TIMEOUT)",
             "state_dir = /run/state (variable STATE_DIRECTORY)",
             "edge_address = the site's cname, port 443 (default)",
@@ -224,7 +209,6 @@ mod tests {
             "allow_untrusted = false (default)",
             "skip_unmatched = false (default)",
             "api_key = 10 characters (variable EDGECERT_API_KEY)",
-            "proxy = http://proxy.example:3128, with credentials (variable https_proxy)",
             "on_failure = mail (2 arguments) (/etc/edgecert/config.toml line 5)",
             "heartbeat_url = set, not shown (/etc/edgecert/config.toml line 6)",
             "/certs/a: verify = off (/etc/edgecert/config.toml line 9)",

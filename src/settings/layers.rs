@@ -24,7 +24,7 @@ pub(crate) struct Layers<'a> {
     pub(super) environment: Layer,
     /// Those of the environment.
     pub(super) origins: Origins,
-    pub(super) file: &'a Layer,
+    pub(super) file: &'a Configuration,
     /// The API keys that were read.
     keys: RefCell<Vec<(KeyLocation, Result<Secret, SettingsError>)>>,
 }
@@ -33,7 +33,7 @@ impl<'a> Layers<'a> {
     /// Reads the environment.
     pub(crate) fn new(flags: &'a Layer, env: &'a Env, configuration: &'a Configuration) -> Self {
         let (environment, origins) = read_variables(env);
-        Self { env, flags, environment, origins, file: &configuration.layer, keys: RefCell::default() }
+        Self { env, flags, environment, origins, file: configuration, keys: RefCell::default() }
     }
 
     /// The keys of invalid variables, with the errors.
@@ -41,8 +41,9 @@ impl<'a> Layers<'a> {
         self.origins.iter().filter_map(|(key, origin)| Some((key.as_str(), origin.error.as_ref()?)))
     }
 
-    /// Fails if a variable is invalid, even if a flag overrides it.
+    /// Fails if the file or a variable is invalid, even if a flag overrides it.
     pub(crate) fn require_valid(&self) -> Result<(), SettingsError> {
+        self.file.require_valid()?;
         self.unusable().next().map_or(Ok(()), |(_, error)| Err(error.clone()))
     }
 
@@ -51,13 +52,8 @@ impl<'a> Layers<'a> {
         self.flags.connection.base_url.as_ref().or(self.environment.connection.base_url.as_ref())
     }
 
-    /// Resolves the settings of a run without recorded options.
-    pub(crate) fn resolve(&self, entry: Option<&LineageEntry>) -> Result<Settings, SettingsError> {
-        self.resolve_recorded(&Layer::default(), entry)
-    }
-
-    /// Resolves the settings for a lineage that was deployed before.
-    pub(crate) fn resolve_recorded(
+    /// Resolves the settings for a lineage, which may have been deployed with recorded options.
+    pub(crate) fn resolve(
         &self,
         recorded: &Layer,
         entry: Option<&LineageEntry>,
@@ -185,7 +181,7 @@ impl<'a> Layers<'a> {
     /// The settings of the configuration file.
     fn configured(&self, entry: Option<&LineageEntry>) -> Layer {
         let entry = entry.map(|entry| entry.layer.clone()).unwrap_or_default();
-        entry.or(self.file.clone())
+        entry.or(self.file.layer.clone())
     }
 }
 
@@ -235,8 +231,9 @@ mod tests {
         let mut file = Configuration::default();
         file.layer.wait = "3".parse().ok();
         let flags = Layer { wait: "1".parse().ok(), ..Layer::default() };
-        let wait =
-            |flags: &Layer, env: &Env| Layers::new(flags, env, &file).resolve(None).unwrap().wait.as_secs();
+        let wait = |flags: &Layer, env: &Env| {
+            Layers::new(flags, env, &file).resolve(&Layer::default(), None).unwrap().wait.as_secs()
+        };
         assert_eq!(wait(&flags, &env(&base)), 1);
         assert_eq!(wait(&Layer::default(), &env(&base)), 2);
         assert_eq!(wait(&Layer::default(), &env(&base[..2])), 3);
@@ -246,7 +243,7 @@ mod tests {
     fn setting_without_value_has_default() {
         let env = env(&[("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "k")]);
         let (flags, file) = (Layer::default(), Configuration::default());
-        let settings = Layers::new(&flags, &env, &file).resolve(None).unwrap();
+        let settings = Layers::new(&flags, &env, &file).resolve(&Layer::default(), None).unwrap();
         assert_eq!(settings.timeout.as_secs(), TIMEOUT);
         assert!(!settings.rebind && settings.edge_addresses.is_empty());
     }
@@ -265,7 +262,7 @@ mod tests {
             for name in ["EDGECERT_TIMEOUT", "EDGECERT_WAIT", "EDGECERT_VERIFY_EVERY"] {
                 let base = [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "k")];
                 let env = env(&[base.as_slice(), &[(name, seconds)]].concat());
-                let settings = Layers::new(&flags, &env, &file).resolve(None);
+                let settings = Layers::new(&flags, &env, &file).resolve(&Layer::default(), None);
                 assert_eq!(settings.is_ok(), is_valid, "{name}={seconds}");
                 let Ok(settings) = settings else { continue };
                 for duration in [settings.timeout, settings.wait, settings.verify_every] {
@@ -286,7 +283,7 @@ mod tests {
                 ("HTTPS_PROXY", proxy),
                 changed,
             ];
-            Layers::new(&flags, &env(&base), &file).resolve(None).unwrap()
+            Layers::new(&flags, &env(&base), &file).resolve(&Layer::default(), None).unwrap()
         };
         let base = settings(("EDGECERT_WAIT", "1"));
         for (changed, is_same) in [
@@ -319,7 +316,7 @@ mod tests {
         let layers = Layers::new(&flags, &env, &file);
         assert!(layers.api_key().is_ok());
         std::fs::remove_file(path).unwrap();
-        assert_eq!(layers.resolve(None).unwrap().api_key.expose(), "secret");
+        assert_eq!(layers.resolve(&Layer::default(), None).unwrap().api_key.expose(), "secret");
     }
 
     #[test]
@@ -332,7 +329,8 @@ mod tests {
             ("EDGECERT_REBIND", "2"),
         ] {
             let env = env(&[(name, value)]);
-            let error = Layers::new(&flags, &env, &file).resolve(None).err().unwrap().to_string();
+            let error =
+                Layers::new(&flags, &env, &file).resolve(&Layer::default(), None).err().unwrap().to_string();
             assert!(error.starts_with(&format!("{name}: expected ")) && !error.contains(value), "{error}");
         }
     }
@@ -344,8 +342,8 @@ mod tests {
         file.layer.connection.base_url = "https://here.example".parse().ok();
         let layers = Layers::new(&flags, &env, &file);
         let recorded = |url: &str| Layer::one("base_url", url.into()).unwrap();
-        assert!(layers.resolve_recorded(&recorded("https://here.example/"), None).is_ok());
-        let elsewhere = layers.resolve_recorded(&recorded("https://there.example"), None);
+        assert!(layers.resolve(&recorded("https://here.example/"), None).is_ok());
+        let elsewhere = layers.resolve(&recorded("https://there.example"), None);
         assert!(
             elsewhere
                 .is_err_and(|error| error.to_string().starts_with("last deployed to https://there.example "))

@@ -58,7 +58,7 @@ pub(crate) fn run(
     context: &Context,
     progress: &dyn Progress,
 ) -> Result<Summary, CommandError> {
-    let configuration = context.configuration()?;
+    let configuration = context.configuration();
     let layers = Layers::new(options.flags, &context.env, configuration);
     layers.require_valid()?;
     let state_dir = layers.state_dir().ok_or_else(no_state_dir)?;
@@ -106,7 +106,7 @@ pub(crate) fn run_one(
     context: &Context,
     progress: &dyn Progress,
 ) -> Result<Option<Summary>, CommandError> {
-    let (configuration, flags) = (context.configuration()?, Layer::default());
+    let (configuration, flags) = (context.configuration(), Layer::default());
     let layers = Layers::new(&flags, &context.env, configuration);
     let name = state::lineage_name(source);
     let state_dir = layers.state_dir().filter(|directory| directory.is_dir());

@@ -127,7 +127,7 @@ impl<'a> Examiner<'a> {
         if let Some((.., settings)) = known {
             return Ok(Arc::clone(settings));
         }
-        let settings = Arc::new(self.layers.resolve_recorded(recorded, entry)?);
+        let settings = Arc::new(self.layers.resolve(recorded, entry)?);
         resolved.push((recorded.clone(), entry, Arc::clone(&settings)));
         Ok(settings)
     }

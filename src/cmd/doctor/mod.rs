@@ -58,7 +58,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) {
         return settings::list(&args.settings, context, report);
     }
     let (empty, host) = (Configuration::default(), Host::new(args.root.clone(), &context.env));
-    let configuration = context.configuration().unwrap_or(&empty);
+    let configuration = context.configuration().require_valid().unwrap_or(&empty);
     let layers = Layers::new(&args.settings, &context.env, configuration);
     let mut doctor = Doctor {
         host: &host,
@@ -168,7 +168,7 @@ impl Doctor<'_> {
 
     /// The settings of a lineage, as far as they can be used, and the index of its account.
     fn target(&mut self, recorded: &Layer, entry: Option<&LineageEntry>) -> Option<(Arc<Settings>, usize)> {
-        let (settings, is_complete) = match self.layers.resolve_recorded(recorded, entry) {
+        let (settings, is_complete) = match self.layers.resolve(recorded, entry) {
             Ok(settings) => (settings, true),
             Err(error) => {
                 // A missing setting is a finding about the run.

@@ -25,9 +25,10 @@ pub(super) fn check(
     host: &Host<'_>,
 ) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
-    match (context.configuration_path(), context.configuration()) {
+    let file = context.configuration();
+    match (&file.path, file.require_valid()) {
         (_, Err(error)) => findings.push(Subject::Settings.failed(error)),
-        (Some(file), Ok(_)) => findings.push(Subject::Settings.ok(text::path(file))),
+        (Some(path), Ok(_)) => findings.push(Subject::Settings.ok(text::path(path))),
         (None, Ok(_)) => {
             let places: Vec<String> = default_paths(&context.env).map(|path| text::path(&path)).collect();
             let detail = format!("no configuration file: looked for {}", text::list(&places));
@@ -42,10 +43,10 @@ pub(super) fn check(
     }
     let is_unset = matches!((&base_url, &api_key), (Err(url), Err(key)) if url.is_missing && key.is_missing);
     // An invalid file may hold them.
-    let is_certain = context.configuration().is_ok();
+    let is_certain = file.require_valid().is_ok();
     if is_certain && is_unset && !accounts::covers_all(configuration) {
-        let file = if host.uid == 0 { "/etc/edgecert/config.toml" } else { "~/.config/edgecert/config.toml" };
-        let remedy = format!("write {file} with base_url and api_key_file");
+        let path = if host.uid == 0 { "/etc/edgecert/config.toml" } else { "~/.config/edgecert/config.toml" };
+        let remedy = format!("write {path} with base_url and api_key_file");
         findings.push(Subject::BaseUrl.fail("neither a base URL nor an API key is set", remedy));
     }
     let is_reported = |error: &SettingsError| !error.is_missing || (is_certain && !is_unset);
@@ -58,11 +59,11 @@ pub(super) fn check(
     findings.extend(unusable.map(|error| Subject::ApiKey.failed(error)));
     findings.extend(accounts::overridden(configuration, layers));
     findings.extend(accounts::keys_of_other_services(configuration));
-    findings.extend(context.on_failure().and_then(check_on_failure));
-    if let (Some(_), Some(file)) = (context.heartbeat_url(), context.configuration_path())
-        && file::is_open_to_others(file)
+    findings.extend(file.on_failure.as_ref().and_then(check_on_failure));
+    if let (Some(_), Some(path)) = (&file.heartbeat_url, &file.path)
+        && file::is_open_to_others(path)
     {
-        let path = text::path(file);
+        let path = text::path(path);
         let detail = format!("others can read heartbeat_url, which is a secret, in {path}");
         findings.push(Subject::Settings.warn(detail, format!("run `chmod o= {}`", shell_word(&path))));
     }

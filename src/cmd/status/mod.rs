@@ -61,7 +61,7 @@ pub fn discard_metrics(path: &Path) {
 }
 
 fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
-    let configuration = context.configuration()?;
+    let configuration = context.configuration();
     let flags = Layer { local: args.settings.clone(), ..Layer::default() };
     let layers = Layers::new(&flags, &context.env, configuration);
     layers.require_valid()?;

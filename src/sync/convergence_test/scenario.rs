@@ -38,7 +38,7 @@ fn settings(rebind: bool, verify: Verify) -> Arc<Settings> {
     };
     let env = [("EDGECERT_API_KEY", "key")].into_iter().collect();
     let configuration = Configuration::default();
-    Arc::new(Layers::new(&flags, &env, &configuration).resolve(None).unwrap())
+    Arc::new(Layers::new(&flags, &env, &configuration).resolve(&Layer::default(), None).unwrap())
 }
 
 /// These settings with what a run by hand was given.
