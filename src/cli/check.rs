@@ -1,11 +1,13 @@
 //! `edgecert check`: its flags.
 
-use clap::builder::{PathBufValueParser, TypedValueParser as _};
+use std::path::PathBuf;
+
+use clap::builder::TypedValueParser as _;
 use clap::{Args, ValueHint};
 use time::OffsetDateTime;
 
 use crate::names::Domain;
-use crate::settings::{Switch, TrustAnchors, choice};
+use crate::settings::{Switch, choice};
 use crate::source::Named;
 use crate::text::rfc3339;
 
@@ -27,8 +29,8 @@ pub(crate) struct CheckArgs {
     pub(crate) domains: Vec<Domain>,
 
     /// Require a path to a root in FILE, or with `system` to a root of the system
-    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().map(TrustAnchors::from), value_hint = ValueHint::FilePath, help_heading = None::<&'static str>)]
-    pub(crate) trust_anchors: Option<TrustAnchors>,
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = None::<&'static str>)]
+    pub(crate) trust_anchors: Option<PathBuf>,
 
     /// Warn of a test, staging or self-signed issuer instead of refusing it
     #[arg(long, value_name = "BOOL", value_parser = choice::<Switch>().map(bool::from), num_args = 0..=1, require_equals = true, default_missing_value = "yes", help_heading = None::<&'static str>)]

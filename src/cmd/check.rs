@@ -5,6 +5,7 @@ use crate::cli::CheckArgs;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::report::{CertificateReport, Report, SourceReport};
+use crate::settings::TrustPolicy;
 use crate::trust::TrustStores;
 use crate::{bundle, clock, file, source};
 
@@ -14,7 +15,10 @@ pub(crate) fn run(args: &CheckArgs, context: &Context, report: &mut Report) -> R
     let source = source::find(&args.certificate, env)?;
     report.deployed.source = Some(SourceReport::new(&source));
     let deadline = file::default_deadline();
-    let roots = args.trust_anchors.clone().and_then(|anchors| anchors.roots(env));
+    let roots = match TrustPolicy::new(args.trust_anchors.clone(), env) {
+        TrustPolicy::Required(roots) => Some(roots),
+        TrustPolicy::Advisory(_) | TrustPolicy::Off => None,
+    };
     let store = roots.map(|roots| TrustStores::default().load(&roots, deadline)).transpose()?;
     let bundle = bundle::load(&source.files, deadline)?;
     report.deployed.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);

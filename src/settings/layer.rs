@@ -7,14 +7,14 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::builder::{PathBufValueParser, TypedValueParser as _};
+use clap::builder::TypedValueParser as _;
 use clap::{Args, Command, ValueHint};
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use super::trust_anchors::is_keyword;
 use super::value::{Switch, choice, quiet};
-use super::{BaseUrl, EdgeAddresses, ProxySetting, RecordName, Seconds, TrustAnchors, Verify};
+use super::{BaseUrl, EdgeAddresses, ProxySetting, RecordName, Seconds, Verify};
 use crate::file::recorded_path;
 
 /// Prefix of the environment variables.
@@ -97,10 +97,9 @@ pub(crate) struct Layer {
     pub(crate) verify_every: Option<Seconds>,
     /// Refuse chains that do not lead to a root in FILE, or of the system if it is `system`; `off` disables the check
     /// [default: a warning, with the system's roots] [env: EDGECERT_TRUST_ANCHORS]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
-        value_parser = PathBufValueParser::new().map(TrustAnchors::from))]
-    #[serde(deserialize_with = "trust_anchors", skip_serializing_if = "Option::is_none")]
-    pub(crate) trust_anchors: Option<TrustAnchors>,
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[serde(with = "path", skip_serializing_if = "Option::is_none")]
+    pub(crate) trust_anchors: Option<PathBuf>,
     /// Name of the records in the service [default: chosen by the service] [env: EDGECERT_NAME]
     #[arg(long, value_name = "NAME", value_parser = quiet::<RecordName>())]
     #[serde(with = "text", skip_serializing_if = "Option::is_none")]
@@ -141,10 +140,9 @@ impl Layer {
     /// Resolves the paths against a directory.
     pub(super) fn relative_to(mut self, directory: &Path) -> Self {
         let Connection { api_key_file, ca_file, .. } = &mut self.connection;
-        for path in [api_key_file, ca_file, &mut self.local.state_dir].into_iter().flatten() {
-            *path = directory.join(&path);
-        }
-        if let Some(TrustAnchors::File(path)) = &mut self.trust_anchors {
+        let anchors = self.trust_anchors.as_mut().filter(|value| !is_keyword(value));
+        let paths = [api_key_file.as_mut(), ca_file.as_mut(), self.local.state_dir.as_mut(), anchors];
+        for path in paths.into_iter().flatten() {
             *path = directory.join(&path);
         }
         self
@@ -235,12 +233,6 @@ pub(super) mod path {
         let path = super::recorded_path::deserialize(from).ok().filter(|path| !path.as_os_str().is_empty());
         path.map(Some).ok_or_else(|| D::Error::custom("expected a path in quotes"))
     }
-}
-
-fn trust_anchors<'de, D: Deserializer<'de>>(from: D) -> Result<Option<TrustAnchors>, D::Error> {
-    let path = path::deserialize(from);
-    path.map_err(|_| D::Error::custom("expected a path, \"system\" or \"off\""))
-        .map(|path| path.map(Into::into))
 }
 
 fn switch<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {

@@ -8,8 +8,8 @@ use super::api_key::KeyLocation;
 use super::configuration::{Origin, Origins};
 use super::layer::{Connection, Layer, Local, variable};
 use super::{
-    BaseUrl, Configuration, EdgeAddresses, LineageEntry, Settings, SettingsError, TrustAnchors,
-    default_state_dir, timeout,
+    BaseUrl, Configuration, EdgeAddresses, LineageEntry, Settings, SettingsError, default_state_dir, timeout,
+    trust_anchors,
 };
 use crate::clock::Deadline;
 use crate::env::{Env, NotUnicode};
@@ -125,7 +125,7 @@ impl<'a> Layers<'a> {
             },
             local: Local { state_dir: None, ..given.local },
             wait: None,
-            trust_anchors: given.trust_anchors.as_ref().map(TrustAnchors::to_record),
+            trust_anchors: given.trust_anchors.map(trust_anchors::to_record),
             ..given
         }
     }

@@ -32,7 +32,7 @@ pub(crate) use self::layer::{Connection, Layer, Local};
 pub(crate) use self::layers::Layers;
 pub(crate) use self::on_failure::Program;
 pub(crate) use self::proxy::{Proxy, ProxySetting};
-pub(crate) use self::trust_anchors::{Roots, TrustAnchors, TrustPolicy};
+pub(crate) use self::trust_anchors::{Roots, TrustPolicy};
 pub(crate) use self::value::{RecordName, Seconds, Switch, Verify, choice, quiet};
 use crate::env::Env;
 use crate::secret::Secret;

@@ -2,10 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Serialize, Serializer};
-
 use crate::env::Env;
-use crate::file::recorded_path;
 
 /// Trusted root certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,60 +22,22 @@ impl Roots {
     }
 }
 
-/// The value of the setting `trust_anchors`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TrustAnchors {
-    Off,
-    System,
-    File(PathBuf),
-}
-
+// Values of the setting besides files. A file of that name is given as `./system`.
 const OFF: &str = "off";
 const SYSTEM: &str = "system";
 
-/// A file named like a keyword is given as `./system`.
-impl From<PathBuf> for TrustAnchors {
-    fn from(path: PathBuf) -> Self {
-        match path.to_str() {
-            Some(OFF) => Self::Off,
-            Some(SYSTEM) => Self::System,
-            _ => Self::File(path),
-        }
-    }
+/// Whether a value of the setting stands for no file.
+pub(super) fn is_keyword(value: &Path) -> bool {
+    matches!(value.to_str(), Some(OFF | SYSTEM))
 }
 
-/// State files spell it as variables do.
-impl Serialize for TrustAnchors {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let path = match self {
-            Self::Off => Path::new(OFF),
-            Self::System => Path::new(SYSTEM),
-            Self::File(path) => path,
-        };
-        recorded_path::serialize(path, serializer)
-    }
-}
-
-impl TrustAnchors {
-    /// The root certificates; `None` for `off`.
-    pub(crate) fn roots(self, env: &Env) -> Option<Roots> {
-        match self {
-            Self::Off => None,
-            Self::System => Some(Roots::of_system(env)),
-            Self::File(path) => Some(Roots::File(path)),
-        }
-    }
-
-    /// The value for later runs. A path without a file may be a misplaced secret, so it is not recorded; `system` in its
-    /// place is no less strict.
-    pub(super) fn to_record(&self) -> Self {
-        match self {
-            Self::File(path) if path.is_file() => {
-                Self::File(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
-            }
-            Self::File(_) => Self::System,
-            keyword => keyword.clone(),
-        }
+/// The value for later runs. A path without a file may be a misplaced secret, so it is not recorded; `system` in its place
+/// is no less strict.
+pub(super) fn to_record(value: PathBuf) -> PathBuf {
+    match value {
+        keyword if is_keyword(&keyword) => keyword,
+        path if path.is_file() => std::path::absolute(&path).unwrap_or(path),
+        _ => SYSTEM.into(),
     }
 }
 
@@ -94,10 +53,13 @@ pub(crate) enum TrustPolicy {
 }
 
 impl TrustPolicy {
-    pub(crate) fn new(anchors: Option<TrustAnchors>, env: &Env) -> Self {
-        match anchors {
-            None => Self::Advisory(Roots::of_system(env)),
-            Some(anchors) => anchors.roots(env).map_or(Self::Off, Self::Required),
+    /// Reads the value of the setting.
+    pub(crate) fn new(anchors: Option<PathBuf>, env: &Env) -> Self {
+        let Some(path) = anchors else { return Self::Advisory(Roots::of_system(env)) };
+        match path.to_str() {
+            Some(OFF) => Self::Off,
+            Some(SYSTEM) => Self::Required(Roots::of_system(env)),
+            _ => Self::Required(Roots::File(path)),
         }
     }
 }
@@ -108,33 +70,29 @@ mod tests {
 
     #[test]
     fn keywords_are_exact() {
-        let rows = [
-            ("off", TrustAnchors::Off),
-            ("system", TrustAnchors::System),
-            ("./system", TrustAnchors::File("./system".into())),
-            ("/etc/off", TrustAnchors::File("/etc/off".into())),
-            ("System", TrustAnchors::File("System".into())),
-            ("OFF", TrustAnchors::File("OFF".into())),
-            (" off", TrustAnchors::File(" off".into())),
-        ];
-        for (text, expected) in rows {
-            assert_eq!(TrustAnchors::from(PathBuf::from(text)), expected, "{text}");
-            assert_eq!(serde_json::to_string(&expected).unwrap(), format!("{text:?}"));
+        let env = Env::default();
+        let system = TrustPolicy::Required(Roots::of_system(&env));
+        for (text, expected) in [("off", TrustPolicy::Off), ("system", system)] {
+            assert_eq!(TrustPolicy::new(Some(text.into()), &env), expected);
+        }
+        for text in ["./system", "/etc/off", "System", "OFF", " off", "off/"] {
+            let expected = TrustPolicy::Required(Roots::File(text.into()));
+            assert_eq!(TrustPolicy::new(Some(text.into()), &env), expected, "{text:?}");
         }
     }
 
     #[test]
     fn recorded_file_is_absolute_and_exists() {
-        let here = std::env::current_dir().unwrap();
+        let here = std::env::current_dir().unwrap().join("Cargo.toml");
         let rows = [
-            (TrustAnchors::File("Cargo.toml".into()), TrustAnchors::File(here.join("Cargo.toml"))),
-            (TrustAnchors::File("no-such-file".into()), TrustAnchors::System),
-            (TrustAnchors::File("src".into()), TrustAnchors::System),
-            (TrustAnchors::System, TrustAnchors::System),
-            (TrustAnchors::Off, TrustAnchors::Off),
+            ("Cargo.toml", here.to_str().unwrap()),
+            ("no-such-file", "system"),
+            ("src", "system"),
+            ("system", "system"),
+            ("off", "off"),
         ];
         for (given, recorded) in rows {
-            assert_eq!(given.to_record(), recorded, "{given:?}");
+            assert_eq!(to_record(given.into()), Path::new(recorded), "{given:?}");
         }
     }
 }

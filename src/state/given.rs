@@ -159,7 +159,7 @@ mod tests {
     use super::super::fixture::{DAY_1, DAY_2, ISSUED, SERVICE, leaf, served, source};
     use super::*;
     use crate::outcome::ChangedRecords;
-    use crate::settings::{TrustAnchors, Verify};
+    use crate::settings::Verify;
     use Origin::{Hand, Hook, Retry, Standing};
 
     fn options(domain: &str, settings: Layer, origin: Origin) -> RunOptions {
@@ -204,7 +204,7 @@ mod tests {
         Layer {
             connection: connection(),
             verify: Some(Verify::Off),
-            trust_anchors: Some(TrustAnchors::Off),
+            trust_anchors: Some("off".into()),
             rebind: Some(true),
             allow_untrusted: Some(true),
             skip_unmatched: Some(true),
