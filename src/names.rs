@@ -3,6 +3,7 @@
 //! Names are compared as A-labels in lower case without the trailing dot, and sent to the service as given.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -52,42 +53,30 @@ pub fn distinct(domains: &[Domain]) -> Vec<Domain> {
 
 /// The names of a certificate, for lookups. `*.` matches exactly one label; a wildcard site is covered by the same
 /// wildcard only. A SAN holds A-labels (RFC 5280, section 7.2), so one with other characters covers nothing.
-pub struct Names {
-    /// Sorted, wildcards included.
-    hosts: Vec<String>,
-    /// What follows `*.` in the wildcards, sorted.
-    wildcard_parents: Vec<String>,
-}
+pub struct Names(BTreeSet<String>);
 
 impl Names {
     /// Reads the SANs of a certificate.
     pub fn of<'a>(sans: impl IntoIterator<Item = &'a str>) -> Self {
-        let readable = sans.into_iter().filter(|san| san.is_ascii()).filter_map(|san| ascii(san).ok());
-        let mut hosts: Vec<String> = readable.collect();
-        hosts.sort_unstable();
-        hosts.dedup();
-        // They stay sorted.
-        let parents = hosts.iter().filter_map(|name| name.strip_prefix("*.")).map(str::to_owned);
-        Self { wildcard_parents: parents.collect(), hosts }
+        Self(sans.into_iter().filter(|san| san.is_ascii()).filter_map(|san| ascii(san).ok()).collect())
     }
 
     /// Whether a name covers a domain.
     pub fn cover(&self, domain: &Domain) -> bool {
-        let has =
-            |names: &[String], name: &str| names.binary_search_by(|known| known.as_str().cmp(name)).is_ok();
         let parent =
             domain.ascii.split_once('.').filter(|(label, _)| *label != "*").map(|(_, parent)| parent);
-        has(&self.hosts, &domain.ascii) || parent.is_some_and(|parent| has(&self.wildcard_parents, parent))
+        self.0.contains(&*domain.ascii)
+            || parent.is_some_and(|parent| self.0.contains(&format!("*.{parent}")))
     }
 
     /// The names, wildcards included.
     pub fn hosts(&self) -> impl Iterator<Item = &str> {
-        self.hosts.iter().map(String::as_str)
+        self.0.iter().map(String::as_str)
     }
 
     /// What follows `*.` in the wildcards: they cover the hosts with one more label.
     pub fn wildcard_parents(&self) -> impl Iterator<Item = &str> {
-        self.wildcard_parents.iter().map(String::as_str)
+        self.hosts().filter_map(|name| name.strip_prefix("*."))
     }
 }
 
