@@ -70,7 +70,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Configuration {
     let mut parser = Parser { path, starts_of_lines, settings: &settings, faults: Vec::new() };
     let table = DeTable::parse(text).map_or_else(
         |error| {
-            parser.faults.push(parser.syntax_fault(text, &error));
+            parser.syntax_fault(text, &error);
             read_damaged(text, &[on_failure::KEY, heartbeat_url::KEY, STATE_DIR])
         },
         Spanned::into_inner,
@@ -121,9 +121,8 @@ impl Parser<'_> {
                     "api_key" => "write the key to a file of its own and set `api_key_file`".to_owned(),
                     _ => format!("known keys: {}", known.join(", ")),
                 };
-                let (offset, error) =
-                    self.fault(name.span(), format_args!("unknown key `{}`", sanitize(key)));
-                self.faults.push((offset, error.hint(hint)));
+                let error = SettingsError::new(format_args!("unknown key `{}`", sanitize(key)));
+                self.fault(name.span(), error.hint(hint));
                 continue;
             }
             if key == "lineage" {
@@ -131,35 +130,30 @@ impl Parser<'_> {
             }
             let entry = Map::from_iter([(key.to_owned(), recorded(value.get_ref()))]);
             let place = format!("{} line {}", text::path(self.path), self.line(span.start));
-            let error = Keys::deserialize(Value::Object(entry.clone())).err().map(|reason| {
-                let (offset, error) = self.invalid(span, key, reason);
-                self.faults.push((offset, error.clone()));
-                error
-            });
-            if error.is_none() {
-                valid.extend(entry);
-            }
+            let error = match Keys::deserialize(Value::Object(entry.clone())) {
+                Ok(_) => {
+                    valid.extend(entry);
+                    None
+                }
+                Err(reason) => Some(self.fault(span, invalid(key, reason))),
+            };
             origins.insert(key.to_owned(), Origin { place, error });
         }
         (Keys::deserialize(Value::Object(valid)).unwrap_or_default(), origins)
     }
 
     fn lineages(&mut self, table: &DeTable<'_>) -> Vec<LineageEntry> {
-        match table.get("lineage").map(|value| (value.span(), value.get_ref())) {
-            Some((_, DeValue::Array(entries))) => {
-                entries.iter().filter_map(|entry| self.entry(entry)).collect()
-            }
-            Some((span, _)) => {
-                self.faults.push(self.fault(span, SINGLE_BRACKETS));
-                Vec::new()
-            }
-            None => Vec::new(),
-        }
+        let Some(value) = table.get("lineage") else { return Vec::new() };
+        let DeValue::Array(entries) = value.get_ref() else {
+            self.fault(value.span(), SettingsError::new(SINGLE_BRACKETS));
+            return Vec::new();
+        };
+        entries.iter().filter_map(|entry| self.entry(entry)).collect()
     }
 
     fn entry(&mut self, entry: &Spanned<DeValue<'_>>) -> Option<LineageEntry> {
         let DeValue::Table(table) = entry.get_ref() else {
-            self.faults.push(self.fault(entry.span(), SINGLE_BRACKETS));
+            self.fault(entry.span(), SettingsError::new(SINGLE_BRACKETS));
             return None;
         };
         let faults = self.faults.len();
@@ -171,7 +165,7 @@ impl Parser<'_> {
             (Some(path), None, None) => {
                 let span = table.get("path").map(Spanned::span).unwrap_or_default();
                 let location = location(directory, &path);
-                location.map_err(|reason| self.faults.push(self.invalid(span, "path", reason))).ok()?
+                location.map_err(|reason| self.fault(span, invalid("path", reason))).ok()?
             }
             (None, Some(cert), Some(key)) => {
                 Location::Files { cert: directory.join(cert), key: directory.join(key) }
@@ -180,7 +174,7 @@ impl Parser<'_> {
                 // A misspelled key or a wrong type is the more useful error.
                 if self.faults.len() == faults {
                     let message = "a `[[lineage]]` needs either `path`, or `cert` and `key`";
-                    self.faults.push(self.fault(entry.span(), message));
+                    self.fault(entry.span(), SettingsError::new(message));
                 }
                 return None;
             }
@@ -189,27 +183,30 @@ impl Parser<'_> {
         Some(LineageEntry { location, account: None, target: None, domains, layer, origins })
     }
 
-    fn invalid(&self, span: Range<usize>, key: &str, reason: impl Display) -> (usize, SettingsError) {
-        self.fault(span, format_args!("`{key}`: {reason}"))
-    }
-
-    /// A TOML syntax error, with the key of the line if it has one.
-    fn syntax_fault(&self, text: &str, error: &toml::de::Error) -> (usize, SettingsError) {
+    /// Notes a TOML syntax error, with the key of the line if it has one.
+    fn syntax_fault(&mut self, text: &str, error: &toml::de::Error) {
         let span = error.span().unwrap_or_default();
         let line = text.lines().nth(self.line(span.start) - 1).unwrap_or_default();
         let key = line.split_once('=').map(|(key, _)| format!("`{}`: ", sanitize(key))).unwrap_or_default();
-        self.fault(span, format_args!("{key}{}", error.message().lines().next().unwrap_or_default()))
+        let reason = error.message().lines().next().unwrap_or_default();
+        self.fault(span, SettingsError::new(format_args!("{key}{reason}")));
     }
 
-    fn fault(&self, span: Range<usize>, message: impl Display) -> (usize, SettingsError) {
-        let (file, line) = (text::path(self.path), self.line(span.start));
-        let error = SettingsError::new(format_args!("{file}:{line}: {message}"));
-        (span.start, error)
+    /// Notes an error, with its place.
+    fn fault(&mut self, span: Range<usize>, error: SettingsError) -> SettingsError {
+        let message = format!("{}:{}: {error}", text::path(self.path), self.line(span.start));
+        let error = SettingsError { message, ..error };
+        self.faults.push((span.start, error.clone()));
+        error
     }
 
     fn line(&self, offset: usize) -> usize {
         self.starts_of_lines.partition_point(|start| *start <= offset) + 1
     }
+}
+
+fn invalid(key: &str, reason: impl Display) -> SettingsError {
+    SettingsError::invalid(format_args!("`{key}`"), reason)
 }
 
 /// A path that exists is not a pattern: acme.sh names directories after wildcards. Neither is the directory of the
