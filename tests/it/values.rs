@@ -1,7 +1,7 @@
 //! Wrong values of settings have one exit code for one kind of mistake, in every command, and no message repeats them.
 //! Which values are wrong is tested beside the code.
 
-use crate::harness::{Hook, Lineage, edgecert, sandbox};
+use crate::harness::{Hook, Lineage, edgecert};
 
 /// A hook whose other settings are valid.
 fn hook(lineage: &Lineage) -> Hook {
@@ -12,13 +12,6 @@ fn hook(lineage: &Lineage) -> Hook {
 fn with_file(hook: Hook, text: &str) -> Hook {
     hook.write_file(".config/edgecert/config.toml", text);
     hook
-}
-
-#[test]
-fn numbers_may_be_quoted() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-    let hook = with_file(edgecert(), "timeout = '30'\nwait = \" 5 \"\n");
-    hook.called_by_certbot(&lineage).against(&service).succeeds();
 }
 
 #[test]
@@ -45,21 +38,6 @@ fn every_command_refuses_wrong_values() {
         assert!(line.contains("config.toml:1: `wait`: "), "{command:?}: {line}");
         hook(&lineage).args(command).args(["--state-dir="]).exits_with(2);
     }
-}
-
-#[test]
-fn later_sources_give_way_to_earlier() {
-    let (service, lineage) = (sandbox(&["other.example"]), Lineage::issued_for(&["a.example"]));
-    // Without a covered site, the exit code shows what `skip_unmatched` is.
-    let deploy = |hook: Hook, code| {
-        hook.called_by_certbot(&lineage).against(&service).exits_with(code);
-    };
-    let file = || with_file(edgecert(), "skip_unmatched = true\n");
-    deploy(edgecert(), 69);
-    deploy(file(), 0);
-    deploy(file().env("EDGECERT_SKIP_UNMATCHED", "No"), 69);
-    deploy(file().env("EDGECERT_SKIP_UNMATCHED", "No").args(["--skip-unmatched"]), 0);
-    deploy(edgecert().env("EDGECERT_SKIP_UNMATCHED", "ON").args(["--skip-unmatched=false"]), 69);
 }
 
 #[test]
