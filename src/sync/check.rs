@@ -35,7 +35,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What to check and to record of a lineage.
 pub(super) struct Check<'c, 'a> {
-    pub(super) lineage: &'c Candidate<'a>,
+    pub(super) lineage: Candidate<'a>,
     /// The sites on which other lineages supersede it, each with the reason.
     pub(super) superseded: Vec<(&'c Site, String)>,
     /// Whether these are all of its sites.
@@ -87,7 +87,7 @@ pub(super) async fn run<'c, 'a>(
 
 impl<'c, 'a> Check<'c, 'a> {
     pub(super) fn new(
-        lineage: &'c Candidate<'a>,
+        lineage: Candidate<'a>,
         superseded: Vec<(&'c Site, String)>,
         sites: Vec<&'c Site>,
         is_due: bool,
@@ -96,7 +96,7 @@ impl<'c, 'a> Check<'c, 'a> {
     }
 
     async fn observe(&mut self, handshakes: &Arc<Handshakes>, turns: &Semaphore, deadline: Deadline) {
-        let (lineage, is_strict) = (self.lineage, self.is_strict());
+        let (lineage, is_strict) = (&self.lineage, self.is_strict());
         let Some(leaf) = lineage.leaf.as_ref().filter(|_| !self.sites.is_empty()) else { return };
         // The type of the key, which saves handshakes if it is known.
         let chain = bundle::load_chain(&lineage.source.files).ok().and_then(|bundle| bundle.chain.ok());
@@ -138,7 +138,7 @@ impl<'c, 'a> Check<'c, 'a> {
         now: OffsetDateTime,
         report: &mut Report,
     ) -> Result<(), CommandError> {
-        let lineage = self.lineage;
+        let lineage = &self.lineage;
         report.deployed.source = Some(SourceReport::new(&lineage.source));
         if !self.is_superseded && !self.has_changes(now) {
             return Ok(());

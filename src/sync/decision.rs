@@ -8,6 +8,7 @@ use time::OffsetDateTime;
 
 use super::check::Check;
 use super::scan::{Candidate, Reason};
+use super::schedule::Job;
 use crate::api::Site;
 use crate::names::Domain;
 use crate::outcome::Outcome;
@@ -22,23 +23,23 @@ pub(super) enum Decision<'c, 'a> {
     /// Nothing: it is already recorded as superseded on all its sites.
     Superseded,
     /// Nothing can be done: the deployed leaf expired at this time, and there is no later one on disk.
-    Expired(OffsetDateTime),
+    Expired(Candidate<'a>, OffsetDateTime),
     /// Handshakes decide, or there is only something to record.
     Check(Check<'c, 'a>),
-    Deploy(Reason),
+    Deploy(Job<'a>),
 }
 
 /// Decides what to do with a lineage. `deployments` is what this host deployed to the service.
 pub(super) fn decide<'c, 'a>(
-    lineage: &'c Candidate<'a>,
+    lineage: Candidate<'a>,
     account: &'c IndexedListing,
     deployments: &ServiceDeployments,
     now: OffsetDateTime,
 ) -> Decision<'c, 'a> {
     let recorded = RecordedSites::new(&lineage.sites);
-    let sites = account.sites_of(lineage);
+    let sites = account.sites_of(&lineage);
     let has_all = sites.len() >= lineage.domains.len();
-    let (kept, superseded) = split(lineage, sites, account, deployments, now);
+    let (kept, superseded) = split(&lineage, sites, account, deployments, now);
     let is_recorded = recorded.are_superseded(&superseded);
     if kept.is_empty() && !superseded.is_empty() && has_all {
         return if lineage.reason.is_none() && is_recorded {
@@ -50,19 +51,20 @@ pub(super) fn decide<'c, 'a>(
     }
     let has_any = !(kept.is_empty() && superseded.is_empty());
     if !has_any && recorded.is_any_bound() && lineage.reason.is_none() {
-        return Decision::Deploy(Reason::Drifted("the account no longer has its sites".into()));
+        let reason = Reason::Drifted("the account no longer has its sites".into());
+        return Decision::Deploy(Job { lineage, reason });
     }
-    let drift = || drift(lineage, account, &recorded, &kept, has_any);
+    let drift = || drift(&lineage, account, &recorded, &kept, has_any);
     if let Some(reason) = lineage.reason.clone().or_else(drift) {
-        return Decision::Deploy(reason);
+        return Decision::Deploy(Job { lineage, reason });
     }
     let until = lineage.leaf.as_ref().map(|leaf| leaf.not_after);
     if let Some(until) = until.filter(|until| *until < now && !kept.is_empty()) {
-        return Decision::Expired(until);
+        return Decision::Expired(lineage, until);
     }
-    let is_due = is_edge_due(lineage, now);
-    let sites = kept.into_iter().chain(reached_sites(lineage, account));
-    let sites = sites_to_check(lineage, &recorded, sites, is_due);
+    let is_due = is_edge_due(&lineage, now);
+    let sites = kept.into_iter().chain(reached_sites(&lineage, account));
+    let sites = sites_to_check(&lineage, &recorded, sites, is_due);
     if sites.is_empty() && is_recorded {
         Decision::Unchanged
     } else {

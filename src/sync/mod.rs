@@ -1,7 +1,8 @@
 //! Keeps all lineages of the host deployed: finishes what failed, deploys what was renewed, repairs what drifted.
 //!
-//! A scan without network finds what is pending. One listing per account shows what drifted. Only lineages that need it
-//! are deployed, on the same path as in `deploy`. Nothing here prints.
+//! A first pass over the states finds the accounts, each of which is listed once. A second one decides: the files show
+//! what was renewed, the states what is pending, and the listing what drifted. Only lineages that need it are deployed, on
+//! the same path as in `deploy`. Nothing here prints.
 
 mod check;
 mod decision;
@@ -18,10 +19,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use time::OffsetDateTime;
 
-use self::check::Check;
 use self::decision::{Decision, decide};
-use self::scan::{Candidate, Examined, Examiner, Reason};
-use self::schedule::{Job, Schedule, by_account};
+use self::scan::{Candidate, Examiner, Scanned};
+use self::schedule::{Job, Schedule};
 use self::summary::LineageResult;
 pub(crate) use self::summary::Summary;
 use self::workers::{Ended, ListedAccount, Workers};
@@ -81,7 +81,7 @@ pub(crate) fn run(
     inventory.visit(|member| sync.scan(member, &store), |error| errors.push(error));
     store.remove_unclaimed(sync.deployed_sites);
     let mut summary = Runtime::new()?.block_on(sync.deploy(progress));
-    let is_mine = |name: &str| options.shard.is_none_or(|shard| shard.contains(name));
+    let is_own = |name: &str| options.shard.is_none_or(|shard| shard.contains(name));
     for error in errors {
         match error.damaged() {
             None => {
@@ -89,7 +89,7 @@ pub(crate) fn run(
                 let failure = CommandError::new(ErrorKind::Config, message);
                 summary.fail(1, error.hint().into_iter().fold(failure, CommandError::hint));
             }
-            Some(file) if !is_mine(&file.lineage) => {}
+            Some(file) if !is_own(&file.lineage) => {}
             Some(file) if store.has(&file.lineage) => summary.add_warnings([taken_as_new(file)]),
             Some(file) if file.is_pending => {
                 summary.fail(1, damaged(file));
@@ -162,7 +162,8 @@ struct Sync<'a> {
     examiner: Examiner<'a>,
     shard: Option<Shard>,
     state_dir: PathBuf,
-    lineages: Vec<Candidate<'a>>,
+    /// The lineages of each account.
+    accounts: Vec<(Arc<Settings>, Vec<Scanned<'a>>)>,
     /// The deployments of all lineages, in any shard.
     deployments: Deployments,
     /// The number of sites that lineages were deployed to.
@@ -176,7 +177,7 @@ impl<'a> Sync<'a> {
             examiner: Examiner::new(layers),
             shard,
             state_dir,
-            lineages: Vec::new(),
+            accounts: Vec::new(),
             deployments: Deployments::default(),
             deployed_sites: 0,
             summary: Summary::default(),
@@ -224,11 +225,23 @@ impl<'a> Sync<'a> {
             return;
         }
         let name = member.name.clone();
-        match self.examiner.examine(member) {
-            Ok(Examined::Candidate(lineage)) => self.lineages.push(*lineage),
-            Ok(Examined::StillMissing) => self.summary.count(Some(LineageResult::Gone)),
-            Ok(Examined::Unclaimed) => self.summary.add_unclaimed(&name),
-            Err(error) => self.summary.add_failed(&name, error),
+        if member.is_unclaimed {
+            return self.summary.add_unclaimed(&name);
+        }
+        match self.examiner.scan(member) {
+            Ok((settings, lineage)) => self.add(settings, lineage),
+            Err(error) => {
+                self.summary.add_failed(&name, error);
+            }
+        }
+    }
+
+    fn add(&mut self, settings: Arc<Settings>, lineage: Scanned<'a>) {
+        let is_same =
+            |other: &Arc<Settings>| Arc::ptr_eq(other, &settings) || other.is_same_service(&settings);
+        match self.accounts.iter_mut().find(|(other, _)| is_same(other)) {
+            Some((_, lineages)) => lineages.push(lineage),
+            None => self.accounts.push((settings, vec![lineage])),
         }
     }
 
@@ -236,35 +249,65 @@ impl<'a> Sync<'a> {
     async fn deploy(self, progress: &dyn Progress) -> Summary {
         progress.enter(Phase::Reading);
         let stores = Arc::default();
-        let Self { examiner, state_dir, lineages, deployments, mut summary, .. } = self;
-        let members_by_account = by_account(&lineages);
-        let listings = members_by_account.iter().map(|(settings, _)| list_account(settings, &stores));
-        let listings = join_all(listings).await;
-        let mut accounts = Vec::new();
-        for ((settings, members), listing) in members_by_account.into_iter().zip(listings) {
+        let Self { examiner, state_dir, accounts, deployments, mut summary, .. } = self;
+        let store = Store::at(&state_dir);
+        // Reads a lineage again; counts or reports it if nothing is to be done with it.
+        let examine = |lineage: Scanned<'a>, settings: &Settings, summary: &mut Summary| {
+            let name = lineage.name.clone();
+            match examiner.examine(lineage, &store) {
+                Ok(Some(lineage)) => match lineage.require_service(settings) {
+                    Ok(()) => return Some(lineage),
+                    Err(error) => summary.add_failed(&name, error),
+                },
+                Ok(None) => summary.count(Some(LineageResult::Gone)),
+                Err(error) => summary.add_failed(&name, error),
+            }
+            None
+        };
+        let listings = join_all(accounts.iter().map(|(settings, _)| list_account(settings, &stores))).await;
+        let (mut listed, mut scanned) = (Vec::new(), Vec::new());
+        for ((settings, lineages), listing) in accounts.into_iter().zip(listings) {
             match listing {
                 Ok((clients, listing)) => {
                     let deployments = deployments.of_service(&settings.base_url.to_string());
                     let snapshot = AccountSnapshot { listing, deployments };
-                    accounts.push((ListedAccount { clients, snapshot }, settings, members));
+                    listed.push((ListedAccount { clients, snapshot }, settings));
+                    scanned.push(lineages);
                 }
-                Err(error) => summary.add_unreached(&error, members.len()),
+                Err(error) => {
+                    let examined =
+                        lineages.into_iter().filter_map(|lineage| examine(lineage, &settings, &mut summary));
+                    let unreached = examined.count();
+                    summary.add_unreached(&error, unreached);
+                }
             }
         }
         let (mut independent, mut conflicting) = (Vec::new(), Vec::new());
-        for (account, settings, members) in &accounts {
+        for ((account, settings), lineages) in listed.iter().zip(scanned) {
             let AccountSnapshot { listing, deployments } = &account.snapshot;
             summary.add_gaps(listing.listing().gaps());
             summary.add_warnings(left_behind(listing.listing(), deployments, clock::now()));
             let now = clock::now();
-            let (mut due, checks) = triage(members, &account.snapshot, now, &mut summary);
+            let (mut due, mut checks) = (Vec::new(), Vec::new());
+            for lineage in lineages {
+                let Some(lineage) = examine(lineage, settings, &mut summary) else { continue };
+                match decide(lineage, listing, deployments, now) {
+                    Decision::Unchanged => summary.count(None),
+                    Decision::Superseded => summary.count(Some(LineageResult::Superseded)),
+                    Decision::Expired(lineage, at) => {
+                        summary.add_failed(&lineage.name, expired(&lineage, at));
+                    }
+                    Decision::Check(check) => checks.push(check),
+                    Decision::Deploy(job) => due.push(job),
+                }
+            }
             // Deployments wait for this.
             let deadline = Deadline::after(settings.timeout / 3);
             match check::run(checks, &account.clients, &examiner, &state_dir, deadline, now).await {
                 Ok(checked) => {
                     for (check, drift, report) in checked {
                         match drift {
-                            Some(reason) => due.push((check.lineage, reason)),
+                            Some(reason) => due.push(Job { lineage: check.lineage, reason }),
                             None => summary.add_checked(&check, report),
                         }
                     }
@@ -281,7 +324,7 @@ impl<'a> Sync<'a> {
         // Several deployments at once have no common phase.
         let progress_of_each: &dyn Progress = if total == 1 { progress } else { &() };
         let workers = Workers { examiner: &examiner, state_dir: &state_dir, progress: progress_of_each };
-        let mut on_done = |Job { lineage, reason }: Job<'_, '_>, ended, report| {
+        let mut on_done = |Job { lineage, reason }: Job<'_>, ended, report| {
             done += 1;
             progress.enter(Phase::Lineages { done, total });
             match ended {
@@ -291,35 +334,13 @@ impl<'a> Sync<'a> {
             }
         };
         let mut later = workers.run(independent, true, &mut on_done).await;
-        for (account, ..) in &accounts {
+        for (account, _) in &listed {
             account.clients.shared_listing().has_several.set(false);
         }
         later.extend(conflicting);
         workers.run(later, false, &mut on_done).await;
         summary
     }
-}
-
-/// Counts the lineages that need nothing; returns those to deploy, each with the reason, and those to check.
-fn triage<'c, 'a>(
-    lineages: &[&'c Candidate<'a>],
-    account: &'c AccountSnapshot,
-    now: OffsetDateTime,
-    summary: &mut Summary,
-) -> (Vec<(&'c Candidate<'a>, Reason)>, Vec<Check<'c, 'a>>) {
-    let (mut due, mut checks) = (Vec::new(), Vec::new());
-    for &lineage in lineages {
-        match decide(lineage, &account.listing, &account.deployments, now) {
-            Decision::Unchanged => summary.count(None),
-            Decision::Superseded => summary.count(Some(LineageResult::Superseded)),
-            Decision::Expired(at) => {
-                summary.add_failed(&lineage.name, expired(lineage, at));
-            }
-            Decision::Check(check) => checks.push(check),
-            Decision::Deploy(reason) => due.push((lineage, reason)),
-        }
-    }
-    (due, checks)
 }
 
 async fn list_account(

@@ -1,4 +1,7 @@
 //! Examines each lineage offline: its files, its state and its settings.
+//!
+//! In two passes, so that the memory of a run does not grow with what the states of all lineages hold: the first finds
+//! the accounts to list, the second reads each lineage when it is decided on.
 
 use std::cell::RefCell;
 use std::ptr;
@@ -14,8 +17,18 @@ use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::settings::{Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::Source;
-use crate::state::{self, Given, LineageState, Origin};
+use crate::state::{self, Given, LineageState, Origin, Store};
 use crate::text::rfc3339;
+
+/// What the first pass keeps of a lineage.
+pub(super) struct Scanned<'a> {
+    pub(super) name: String,
+    pub(super) source: Source,
+    /// Its entry in the configuration.
+    pub(super) entry: Option<&'a LineageEntry>,
+    /// When the last run began; `None` if it was never deployed.
+    pub(super) begun: Option<OffsetDateTime>,
+}
 
 /// A lineage that can be deployed.
 pub(super) struct Candidate<'a> {
@@ -63,15 +76,6 @@ pub(super) enum Reason {
     Drifted(String),
 }
 
-/// The result of examining one lineage.
-pub(super) enum Examined<'a> {
-    Candidate(Box<Candidate<'a>>),
-    /// Its files are missing, and an earlier run reported that.
-    StillMissing,
-    /// The configuration no longer says where to deploy it.
-    Unclaimed,
-}
-
 /// Examines lineages one by one.
 pub(super) struct Examiner<'a> {
     layers: &'a Layers<'a>,
@@ -86,19 +90,40 @@ impl<'a> Examiner<'a> {
         Self { layers, resolved: RefCell::default() }
     }
 
-    pub(super) fn examine(&self, member: Member<'a>) -> Result<Examined<'a>, CommandError> {
-        let Member { name, source, entry, state, is_unclaimed } = member;
-        if is_unclaimed {
-            return Ok(Examined::Unclaimed);
-        }
+    /// The first pass: finds the settings of a lineage, which name its account.
+    pub(super) fn scan(&self, member: Member<'a>) -> Result<(Arc<Settings>, Scanned<'a>), CommandError> {
+        let Member { name, source, entry, state, .. } = member;
         let source = source?;
+        let settings = match &state {
+            None => self.settings(&Layer::default(), entry)?,
+            Some(state) => {
+                // Only the options of a pending run depend on the leaf on disk.
+                let is_pending = state.pending_since.is_some();
+                let leaf = is_pending.then(|| LeafOnDisk::read(&source, Some(state)).leaf).flatten();
+                self.settings(&state.given(leaf.as_ref()).0.settings, entry)?
+            }
+        };
+        let begun = state.map(|state| state.begun_at);
+        Ok((settings, Scanned { name, source, entry, begun }))
+    }
+
+    /// The second pass. `None`: the files of the lineage are missing, and an earlier run reported that.
+    pub(super) fn examine(
+        &self,
+        scanned: Scanned<'a>,
+        store: &Store,
+    ) -> Result<Option<Candidate<'a>>, CommandError> {
+        let Scanned { name, source, entry, begun } = scanned;
+        let state = store.read(&name)?;
         let leaf = LeafOnDisk::read(&source, state.as_ref());
         // Nobody needs the files of a superseded lineage.
         let is_reported = |state: &LineageState| state.missing_since.is_some() || state.is_superseded();
         if leaf.is_missing && state.as_ref().is_some_and(is_reported) {
-            return Ok(Examined::StillMissing);
+            return Ok(None);
         }
-        Ok(Examined::Candidate(Box::new(self.candidate((name, source, entry), leaf, state)?)))
+        let lineage = self.candidate((name, source, entry), leaf, state)?;
+        // A run that began between the passes is noticed under the lock.
+        Ok(Some(Candidate { begun, ..lineage }))
     }
 
     /// Chooses the options of a lineage, and resolves its settings.

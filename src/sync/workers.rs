@@ -14,6 +14,7 @@ use crate::error::{CommandError, ErrorKind};
 use crate::hint::{Command, Hint, Place};
 use crate::progress::Progress;
 use crate::report::{Report, SourceReport};
+use crate::settings::Settings;
 use crate::state::RunOptions;
 use crate::text;
 
@@ -53,14 +54,14 @@ impl<'a> Workers<'_, 'a> {
     /// from a new listing, because one may change what the next one finds. Returns the jobs that turned out to conflict.
     pub(super) async fn run<'j>(
         &self,
-        jobs: Vec<(&'j ListedAccount, Job<'j, 'a>)>,
+        jobs: Vec<(&'j ListedAccount, Job<'a>)>,
         are_independent: bool,
-        mut on_done: impl FnMut(Job<'j, 'a>, Ended, Report),
-    ) -> Vec<(&'j ListedAccount, Job<'j, 'a>)> {
+        mut on_done: impl FnMut(Job<'a>, Ended, Report),
+    ) -> Vec<(&'j ListedAccount, Job<'a>)> {
         let max_concurrent = if are_independent { MAX_CONCURRENT } else { 1 };
         let results = jobs.into_iter().map(async |(account, job)| {
             let mut report = Report::new("deploy");
-            let ended = self.deploy(account, job.lineage, are_independent, &mut report).await;
+            let ended = self.deploy(account, &job.lineage, are_independent, &mut report).await;
             let ended = ended.unwrap_or_else(|error| {
                 report.fail(error);
                 Ended::Deployed
@@ -160,15 +161,21 @@ impl<'a> Candidate<'a> {
         let place = (self.name.clone(), self.source.refresh(), self.entry);
         let leaf = LeafOnDisk::read(&place.1, state.as_ref());
         let now = examiner.candidate(place, leaf, state)?;
-        if !now.settings.is_same_service(&self.settings) {
-            let message = "the account of the lineage changed during this run; nothing was sent for it";
-            return Err(CommandError::new(ErrorKind::Temporary, message).hint(Hint::RETRY));
-        }
+        now.require_service(&self.settings)?;
         journal.set_options(RunOptions {
             is_configured: now.entry.is_some(),
             ..run_options(Some(&now.settings), &now.domains, now.given.clone(), now.origin)
         });
         Ok(Some((journal, now)))
+    }
+
+    /// Fails if the account is no longer the one that was listed.
+    pub(super) fn require_service(&self, listed: &Settings) -> Result<(), CommandError> {
+        if self.settings.is_same_service(listed) {
+            return Ok(());
+        }
+        let message = "the account of the lineage changed during this run; nothing was sent for it";
+        Err(CommandError::new(ErrorKind::Temporary, message).hint(Hint::RETRY))
     }
 
     /// Whether another run has begun since an earlier examination.

@@ -8,7 +8,7 @@ use time::Duration;
 
 use super::super::check::Check;
 use super::super::decision::{Decision, decide};
-use super::super::scan::{Candidate, LeafOnDisk, Reason};
+use super::super::scan::{Candidate, LeafOnDisk};
 use super::super::schedule::{Job, Schedule};
 use super::invariants::BeforeDeployment;
 use super::scenario;
@@ -68,17 +68,12 @@ impl Host {
         world.now += Duration::HOUR;
         world.push();
         let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
-        let candidates: Vec<Candidate<'_>> =
-            self.lineages.iter().map(|lineage| lineage.scan(world)).collect();
         let mut due = Vec::new();
-        for (candidate, lineage) in candidates.iter().zip(&mut self.lineages) {
-            match decide(candidate, &listing, &deployments, world.now) {
-                Decision::Unchanged | Decision::Superseded | Decision::Expired(_) => {}
-                Decision::Deploy(reason) => due.push((candidate, reason)),
-                Decision::Check(check) => {
-                    let drift = lineage.check(check, world);
-                    due.extend(drift.map(|reason| (candidate, reason)));
-                }
+        for lineage in &mut self.lineages {
+            match decide(lineage.scan(world), &listing, &deployments, world.now) {
+                Decision::Unchanged | Decision::Superseded | Decision::Expired(..) => {}
+                Decision::Deploy(job) => due.push(job),
+                Decision::Check(check) => due.extend(lineage.check(check, world)),
             }
         }
         let mut schedule = Schedule::new(due, &listing);
@@ -95,7 +90,7 @@ impl Host {
 
     fn deploy_job(
         &mut self,
-        job: &Job<'_, '_>,
+        job: &Job<'_>,
         listing: &IndexedListing,
         deployments: &ServiceDeployments,
         world: &mut World,
@@ -216,7 +211,7 @@ impl HostLineage {
     }
 
     /// Returns why the lineage has to be deployed.
-    fn check(&mut self, mut check: Check<'_, '_>, world: &World) -> Option<Reason> {
+    fn check<'a>(&mut self, mut check: Check<'_, 'a>, world: &World) -> Option<Job<'a>> {
         let run = self.next_run(world);
         if check.is_superseded {
             let mut state = self.begin(&run, world);
@@ -235,7 +230,7 @@ impl HostLineage {
         if let (None, true, Some(state)) = (&drift, check.has_changes(world.now), &mut self.state) {
             state.update_sites(|site| check.update(site, world.now), check.checked_at(world.now));
         }
-        drift
+        drift.map(|reason| Job { lineage: check.lineage, reason })
     }
 
     /// Whether every address of an edge must be reached.
