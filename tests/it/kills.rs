@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::harness::{API_KEY, Hook, Lineage, Sandbox, edgecert, fingerprint, sandbox, system_calls};
 
-const SITE: &str = "a.example";
+pub(crate) const SITE: &str = "a.example";
 
 /// Calls that neither change files nor send anything: a kill before one leaves what a kill before the next other call
 /// does. A kill closes what `close` would.
@@ -24,9 +24,9 @@ const INWARD_CALLS: &str = "access arch_prctl brk clock_nanosleep clone3 close d
 type Run = fn(&Scene) -> Hook;
 
 /// A service with one site, a lineage for it, and a state directory that outlives the runs.
-struct Scene {
-    service: Sandbox,
-    lineage: Lineage,
+pub(crate) struct Scene {
+    pub(crate) service: Sandbox,
+    pub(crate) lineage: Lineage,
     home: TempDir,
     /// The number of requests before the run that is killed.
     requests_before: usize,
@@ -38,14 +38,14 @@ struct Scene {
 
 impl Scene {
     /// The first deployment of a certificate.
-    fn first() -> Self {
+    pub(crate) fn first() -> Self {
         let (service, lineage) = (sandbox(&[SITE]), Lineage::issued_for(&[SITE]));
         let home = TempDir::new().unwrap();
         Self { service, lineage, home, requests_before: 0, record: None, lists_first: false }
     }
 
     /// A renewal of a certificate that is served.
-    fn renewal() -> Self {
+    pub(crate) fn renewal() -> Self {
         let mut scene = Self::first();
         scene.deploy().succeeds();
         scene.lineage.renew(&[SITE]);
@@ -55,15 +55,15 @@ impl Scene {
     }
 
     /// A renewal that no hook was called for, which `sync` finds.
-    fn unnoticed_renewal() -> Self {
+    pub(crate) fn unnoticed_renewal() -> Self {
         Self { lists_first: true, ..Self::renewal() }
     }
 
-    fn deploy(&self) -> Hook {
+    pub(crate) fn deploy(&self) -> Hook {
         self.call().called_by_certbot(&self.lineage)
     }
 
-    fn sync(&self) -> Hook {
+    pub(crate) fn sync(&self) -> Hook {
         self.call().args(["sync", "--timeout", "20"])
     }
 
@@ -78,7 +78,7 @@ impl Scene {
         assert_eq!(output.code, 0, "{at}: {}{}", output.stdout, output.stderr);
     }
 
-    fn call(&self) -> Hook {
+    pub(crate) fn call(&self) -> Hook {
         edgecert().against(&self.service).env("EDGECERT_STATE_DIR", self.state())
     }
 
@@ -86,9 +86,9 @@ impl Scene {
         self.home.path().join("state")
     }
 
-    fn traced(&self, run: Run, options: &[&str]) -> (Output, String) {
+    pub(crate) fn traced(&self, run: fn(&Self) -> Hook, options: &[&str]) -> (Output, String) {
         let trace = self.home.path().join("trace");
-        let strace = ["strace", "-f", "-qq", "-o", trace.to_str().unwrap()];
+        let strace = ["strace", "-f", "-y", "-qq", "-o", trace.to_str().unwrap()];
         let mut hook = run(self).under(&[&strace, options].concat());
         let output = hook.command().output().unwrap();
         (output, fs::read_to_string(trace).unwrap())
@@ -101,7 +101,7 @@ impl Scene {
     }
 
     /// Asserts that the state directory holds neither secrets nor half-written state files.
-    fn assert_clean(&self, at: &str) {
+    pub(crate) fn assert_clean(&self, at: &str) {
         let key = self.lineage.read("privkey.pem");
         let body: String = key.lines().filter(|line| !line.starts_with("-----")).collect();
         for file in files(&self.state()) {
@@ -133,7 +133,7 @@ impl Scene {
     }
 
     /// The only state file.
-    fn only_state(&self) -> Option<Value> {
+    pub(crate) fn only_state(&self) -> Option<Value> {
         let mut state_files = files(&self.state())
             .into_iter()
             .filter(|file| file.extension().is_some_and(|ending| ending == "json"));
@@ -143,7 +143,7 @@ impl Scene {
     }
 
     /// Asserts that the site is bound to the lineage's only record and that nothing is pending.
-    fn assert_done(&self, at: &str) {
+    pub(crate) fn assert_done(&self, at: &str) {
         let (sites, records) = (self.service.sites(), self.service.certs());
         let [record] = records.as_slice() else { panic!("{at}: {} records", records.len()) };
         assert_eq!(record["cert_pem"], self.lineage.read("fullchain.pem"), "{at}");

@@ -33,6 +33,7 @@ mod deploy;
 mod disk;
 mod doctor;
 mod exit_codes;
+mod failing_calls;
 mod faults;
 mod first_hour;
 mod first_process;
