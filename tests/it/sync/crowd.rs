@@ -6,13 +6,21 @@ use tempfile::TempDir;
 use super::{is_bound_to, sync};
 use crate::harness::{Fault, Lineage, sandbox, upload_count};
 
-const LINEAGES: usize = 200;
 const SEED: u64 = 20_261_121;
 
 #[test]
-fn two_hundred_lineages_converge_under_faults() {
+fn lineages_converge_under_faults() {
+    converge_under_faults(50);
+}
+
+#[test]
+fn two_hundred_lineages_converge() {
+    converge_under_faults(200);
+}
+
+fn converge_under_faults(number: usize) {
     print_on_failure(&format!("seed {SEED}"));
-    let domains: Vec<String> = (0..LINEAGES).map(|n| format!("s{n}.example")).collect();
+    let domains: Vec<String> = (0..number).map(|n| format!("s{n}.example")).collect();
     let service = sandbox(&domains.iter().map(String::as_str).collect::<Vec<_>>());
     let lineages: Vec<Lineage> = domains.iter().map(|domain| Lineage::issued_for(&[domain])).collect();
     let state = TempDir::new().unwrap();
@@ -40,14 +48,14 @@ fn two_hundred_lineages_converge_under_faults() {
         let output = hook.args(["--config".as_ref(), config.as_os_str()]).run();
         let json: Value = output.json();
         print_on_failure(&format!("run {runs}: exit {}, {}", output.code, json["counts"]));
-        if output.code == 0 && json["counts"]["unchanged"] == LINEAGES {
+        if output.code == 0 && json["counts"]["unchanged"] == number {
             break;
         }
     }
     for (domain, lineage) in domains.iter().zip(&lineages) {
         assert!(is_bound_to(&service, domain, lineage), "{domain}");
     }
-    assert_eq!(service.certs().len(), LINEAGES, "one record each, after {} uploads", upload_count(&service));
+    assert_eq!(service.certs().len(), number, "one record each, after {} uploads", upload_count(&service));
 }
 
 #[expect(clippy::print_stdout, reason = "captured, and shown if the test fails")]
