@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use expect_test::expect;
 use serde_json::json;
-use tempfile::TempDir;
 
 use crate::harness::{
-    Fault, Lineage, Options, configured, edgecert, record, request_lines, requests_during, sandbox,
+    Fault, Host, Lineage, Options, configured, edgecert, record, request_lines, requests_during, sandbox,
     sandbox_with, upload_count, world,
 };
 
@@ -190,22 +189,21 @@ fn deployment_lists_once_and_rereads_sites() {
 /// Another run makes a record and binds the site after the records were listed, and before the sites are.
 #[test]
 fn record_made_between_listings_is_found() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    edgecert().called_by_certbot(&lineage).against(&service).succeeds();
-    lineage.renew(&["a.example"]);
+    let host = Host::new();
+    edgecert().called_by_certbot(&host.lineage).against(&host.service).succeeds();
+    host.lineage.renew(&["a.example"]);
     let earlier = Fault::status("GET /api/certs", 200).body(json!({"certs": [], "total": 0}));
     for (command, listings) in [("deploy", 2), ("sync", 2), ("sync", 1)] {
         if listings == 2 {
-            service.add_fault(earlier.clone());
+            host.service.add_fault(earlier.clone());
         }
-        let hook = configured(edgecert().against(&service), &[&lineage]).args([command]);
-        let hook = if command == "deploy" { hook.called_by_certbot(&lineage) } else { hook };
-        let hook = hook.env("EDGECERT_STATE_DIR", state.path());
-        let (requests, _) = requests_during(&service, || hook.succeeds());
+        let hook = configured(edgecert().against(&host.service), &[&host.lineage]).args([command]);
+        let hook = if command == "deploy" { hook.called_by_certbot(&host.lineage) } else { hook };
+        let hook = hook.env("EDGECERT_STATE_DIR", host.state());
+        let (requests, _) = requests_during(&host.service, || hook.succeeds());
         let records = requests.iter().filter(|request| *request == "GET /api/certs");
         assert_eq!(records.count(), listings, "{command}: {requests:?}");
-        assert_eq!(service.certs().len(), 1, "{command}");
+        assert_eq!(host.service.certs().len(), 1, "{command}");
     }
 }
 

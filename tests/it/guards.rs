@@ -2,34 +2,17 @@
 //! `--rebind`, bound.
 
 use expect_test::expect;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::harness::{
-    Fault, Hook, Lineage, Options, Sandbox, edgecert, record, request_lines, sandbox_with, upload_count,
-    world,
+    Fault, Hook, Lineage, Options, Sandbox, account, edgecert, is_bound_to, record, request_lines,
+    sandbox_with, upload_count, world,
 };
 
 const UPDATE: &str = "POST /api/sites/*/update";
 
-/// Starts a sandbox without quirks, with sites (id, domain, certificate) and records.
-fn account(sites: &[(u64, &str, Option<u64>)], records: &[Value]) -> Sandbox {
-    let sites: Vec<Value> = sites
-        .iter()
-        .map(|(id, domain, cert_id)| json!({"id": id, "account": 1, "domain": domain, "cert_id": cert_id}))
-        .collect();
-    let world = world(json!({"sites": sites, "certs": records}));
-    sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[])
-}
-
 fn deploy(service: &Sandbox, lineage: &Lineage) -> Hook {
     edgecert().called_by_certbot(lineage).against(service)
-}
-
-/// Whether a site is bound to a record that holds the lineage's leaf.
-fn is_bound_to(service: &Sandbox, domain: &str, lineage: &Lineage) -> bool {
-    let site = service.sites().into_iter().find(|site| site["domain"] == domain).unwrap();
-    let record = service.certs().into_iter().find(|record| record["id"] == site["cert_id"]);
-    record.is_some_and(|record| record["cert_pem"] == lineage.read("fullchain.pem"))
 }
 
 /// A lineage issued later than those of the test CA, which are dated yesterday.

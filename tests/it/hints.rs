@@ -8,8 +8,8 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Fault, Hook, Lineage, TlsServer, configured, deploy, edgecert, edit_state, sandbox, state_files, sync,
-    test_ca,
+    Fault, Hook, Host, Lineage, TlsServer, configured, deploy, edgecert, edit_state, sandbox, state_files,
+    sync, test_ca,
 };
 
 /// The last hint of a failed run.
@@ -54,18 +54,16 @@ fn only_an_unknown_issuer_suggests_a_ca_file() {
 
 #[test]
 fn later_state_suggests_the_later_release() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-    let state = TempDir::new().unwrap();
-    deploy(&service, &lineage, state.path()).succeeds();
-    for file in state_files(state.path()) {
+    let host = Host::deployed();
+    for file in state_files(host.state()) {
         edit_state(&file, |state| state["version"] = json!(99));
     }
-    for hook in [sync(&service, state.path()), configured(sync(&service, state.path()), &[&lineage])] {
+    for hook in [host.sync(), configured(host.sync(), &[&host.lineage])] {
         let stderr = hook.exits_with(78).stderr;
         assert!(stderr.contains("hint: run the release of edgecert that wrote it"), "{stderr}");
         assert!(!stderr.contains("space") && !stderr.contains("writable"), "{stderr}");
     }
-    let output = deploy(&service, &lineage, state.path()).succeeds();
+    let output = host.hook().succeeds();
     assert!(!output.stderr.contains("space"), "{}", output.stderr);
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    Fault, Hook, Lineage, Options, Output, Sandbox, configured, deploy, edgecert, is_bound_to, record,
+    Fault, Hook, Host, Lineage, Options, Output, Sandbox, configured, deploy, edgecert, is_bound_to, record,
     sandbox, sandbox_with, sync, test_ca, upload_count, world,
 };
 
@@ -115,62 +115,58 @@ fn null_and_errors_are_not_skipped() {
 
 #[test]
 fn sync_and_status_keep_reporting() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    let site = service.sites().remove(0);
-    let status = || edgecert().env("EDGECERT_STATE_DIR", state.path()).args(["status", "--check"]).run();
+    let host = Host::deployed();
+    let site = host.service.sites().remove(0);
+    let status = || edgecert().env("EDGECERT_STATE_DIR", host.state()).args(["status", "--check"]).run();
     assert_eq!(status().code, 0);
-    lists(&service, SITES, json!({"sites": [site], "total": 2}));
+    lists(&host.service, SITES, json!({"sites": [site], "total": 2}));
     for _ in 0..2 {
-        let output = sync(&service, state.path()).exits_with(76);
+        let output = host.sync().exits_with(76);
         let message = "error: the service lists only 1 of 2 sites; what is not listed was not deployed";
         assert_eq!(output.stderr.matches(message).count(), 1, "{}", output.stderr);
         let status = status();
         assert_eq!(status.code, 1, "{}", status.stdout);
         assert!(status.stdout.contains("the service lists only 1 of 2 sites"), "{}", status.stdout);
     }
-    assert_eq!(upload_count(&service), 1, "the listed site has its certificate");
-    service.clear_faults();
-    sync(&service, state.path()).succeeds();
+    assert_eq!(upload_count(&host.service), 1, "the listed site has its certificate");
+    host.service.clear_faults();
+    host.sync().succeeds();
     assert_eq!(status().code, 0);
 }
 
 #[test]
 fn empty_account_is_drift() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let host = Host::new();
     let skipping = |hook: Hook| hook.env("EDGECERT_SKIP_UNMATCHED", "true");
-    skipping(deploy(&service, &lineage, state.path())).succeeds();
-    lists(&service, SITES, json!({"sites": [], "total": 0}));
+    skipping(host.hook()).succeeds();
+    lists(&host.service, SITES, json!({"sites": [], "total": 0}));
     for _ in 0..2 {
-        let output = skipping(sync(&service, state.path())).exits_with(69);
+        let output = skipping(host.sync()).exits_with(69);
         let message = "the account no longer has a.example, to which this host deployed before";
         assert!(output.stderr.contains(message), "{}", output.stderr);
-        skipping(deploy(&service, &lineage, state.path())).exits_with(69);
+        skipping(host.hook()).exits_with(69);
     }
     let other = Lineage::issued_for(&["b.example"]);
-    skipping(deploy(&service, &other, state.path())).exits_with(69);
-    service.clear_faults();
-    skipping(sync(&service, state.path())).succeeds();
+    skipping(deploy(&host.service, &other, host.state())).exits_with(69);
+    host.service.clear_faults();
+    skipping(host.sync()).succeeds();
 }
 
 #[test]
 fn lost_sites_are_not_skipped() {
-    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let host = Host::with(&["a.example", "b.example"], &["a.example"]);
     let skipping = |hook: Hook| hook.env("EDGECERT_SKIP_UNMATCHED", "true");
-    skipping(deploy(&service, &lineage, state.path())).succeeds();
-    let other = service.sites().remove(1);
-    lists(&service, SITES, json!({"sites": [other], "total": 1}));
+    skipping(host.hook()).succeeds();
+    let other = host.service.sites().remove(1);
+    lists(&host.service, SITES, json!({"sites": [other], "total": 1}));
     let message = "the account no longer has a.example, to which this host deployed before";
-    for hook in [sync(&service, state.path()), deploy(&service, &lineage, state.path())] {
+    for hook in [host.sync(), host.hook()] {
         let output = skipping(hook).exits_with(69);
         assert!(output.stderr.contains(message), "{}", output.stderr);
     }
     // A lineage that was never deployed to the account is none of its business.
     let unrelated = Lineage::issued_for(&["c.example"]);
-    skipping(deploy(&service, &unrelated, state.path())).succeeds();
+    skipping(deploy(&host.service, &unrelated, host.state())).succeeds();
 }
 
 #[test]

@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    EdgeAddress, EdgeMode, Fault, Hook, LISTING, Lineage, Options, Sandbox, configured, deploy, edgecert,
-    is_bound_to, record, request_lines, requests_during, sandbox, sandbox_with, sync, test_ca, upload_count,
-    world,
+    EdgeAddress, EdgeMode, Fault, Hook, LISTING, Lineage, Sandbox, account, configured, deploy, edgecert,
+    is_bound_to, record, request_lines, requests_during, sandbox, sync, test_ca, upload_count,
 };
 
 const RUNS: usize = 20;
@@ -79,14 +78,8 @@ fn each_address_is_asked_once() {
 
 /// A service with a record of its own for each of two sites.
 fn two_records() -> Sandbox {
-    let world = world(json!({
-        "sites": [
-            {"id": 10, "account": 1, "domain": "a.example", "cert_id": 5},
-            {"id": 11, "account": 1, "domain": "b.example", "cert_id": 6},
-        ],
-        "certs": [record(5, "a.example", "upload"), record(6, "b.example", "upload")],
-    }));
-    sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[])
+    let sites = [(10, "a.example", Some(5)), (11, "b.example", Some(6))];
+    account(&sites, &[record(5, "a.example", "upload"), record(6, "b.example", "upload")])
 }
 
 /// Serves an earlier leaf for `b.example`, without a change that the service lists.

@@ -10,8 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Hook, Lineage, configured, deploy, edgecert, edit_state, is_bound_to, sandbox, state_files, sync,
-    upload_count,
+    Hook, Host, Lineage, configured, edgecert, is_bound_to, sandbox, state_files, sync, upload_count,
 };
 
 /// As with `pids.max` at its limit. A hang fails the test.
@@ -61,29 +60,27 @@ fn lineages_of_sync_need_no_thread() {
 
 #[test]
 fn name_resolution_without_a_thread_is_temporary() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-    let state = TempDir::new().unwrap();
-    let url = service.endpoints().api.replace("127.0.0.1", "localhost");
-    let hook = || deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", &url);
+    let host = Host::new();
+    let url = host.service.endpoints().api.replace("127.0.0.1", "localhost");
+    let hook = || host.hook().env("EDGECERT_BASE_URL", &url);
     let output = refused(hook().args(["--timeout", "2"]), NO_THREAD).exits_with(75);
     let cause = "cannot start a thread: Resource temporarily unavailable";
     assert!(output.stderr.contains(cause), "{}", output.stderr);
-    assert_ne!(pending_since(state.path()), Value::Null);
+    assert_ne!(pending_since(host.state()), Value::Null);
 
     // The edge is not said to have no address.
-    let edge = service.endpoints().edge.replace("127.0.0.1", "localhost");
-    let hook = deploy(&service, &lineage, state.path()).env("EDGECERT_EDGE_ADDRESS", edge);
+    let edge = host.service.endpoints().edge.replace("127.0.0.1", "localhost");
+    let hook = host.hook().env("EDGECERT_EDGE_ADDRESS", edge);
     let output = refused(hook.args(["--wait", "1"]), NO_THREAD).run();
     assert!(output.stderr.contains(cause), "{}", output.stderr);
 }
 
 #[test]
 fn lock_is_awaited_without_a_thread() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-    let state = TempDir::new().unwrap();
-    let hook = || deploy(&service, &lineage, state.path());
+    let host = Host::new();
+    let hook = || host.hook();
     hook().succeeds();
-    let [file] = &state_files(state.path())[..] else { panic!("one state file") };
+    let [file] = &state_files(host.state())[..] else { panic!("one state file") };
     let lock = File::open(file.with_extension("lock")).unwrap();
     lock.lock().unwrap();
     let output = refused(hook().args(["--timeout", "1"]), NO_THREAD).exits_with(75);
@@ -102,37 +99,35 @@ fn check_without_a_time_limit_is_unknown() {
 
 #[test]
 fn first_deployment_without_event_loop_is_recorded() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-    let state = TempDir::new().unwrap();
-    let output = refused(deploy(&service, &lineage, state.path()), NO_EVENTS).exits_with(75);
+    let host = Host::new();
+    let output = refused(host.hook(), NO_EVENTS).exits_with(75);
     let cause = "cannot start the event loop: Too many open files";
     assert!(output.stderr.contains(cause) && output.stderr.contains("hint: "), "{}", output.stderr);
     assert!(!output.stderr.contains("not recorded"), "{}", output.stderr);
-    assert_ne!(pending_since(state.path()), Value::Null);
+    assert_ne!(pending_since(host.state()), Value::Null);
 
-    let output = refused(sync(&service, state.path()), NO_EVENTS).exits_with(75);
+    let output = refused(host.sync(), NO_EVENTS).exits_with(75);
     assert!(output.stderr.contains(cause), "{}", output.stderr);
-    sync(&service, state.path()).succeeds();
-    assert_eq!(pending_since(state.path()), Value::Null);
-    assert!(is_bound_to(&service, "a.example", &lineage));
+    host.sync().succeeds();
+    assert_eq!(pending_since(host.state()), Value::Null);
+    assert!(host.is_bound("a.example"));
 }
 
 /// Replaces each file in the state directory with a named pipe that has no other end.
 #[test]
 fn pipes_in_the_state_directory_are_not_opened() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-    let state = TempDir::new().unwrap();
-    let commands = || [deploy(&service, &lineage, state.path()), sync(&service, state.path())];
+    let host = Host::new();
+    let commands = || [host.hook(), host.sync()];
     for hook in commands() {
         hook.succeeds();
     }
-    edit_state(&state_files(state.path())[0], |state| state["pending_since"] = "2026-01-01T00:00:00Z".into());
+    host.edit(|state| state["pending_since"] = "2026-01-01T00:00:00Z".into());
     let mut names: Vec<_> =
-        fs::read_dir(state.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+        fs::read_dir(host.state()).unwrap().map(|file| file.unwrap().file_name()).collect();
     names.extend([".probe.new".into(), "other.damaged".into()]);
     for name in names {
-        let path = state.path().join(&name);
-        let backup = state.path().with_extension("backup");
+        let path = host.state().join(&name);
+        let backup = host.state().with_extension("backup");
         let is_known = fs::rename(&path, &backup).is_ok();
         make_pipe(&path);
         for hook in commands() {

@@ -3,12 +3,11 @@
 
 use std::num::NonZeroU64;
 
-use serde_json::{Value, json};
-use tempfile::TempDir;
+use serde_json::json;
 
 use crate::harness::{
-    DAY, EdgeAddress, EdgeMode, Fault, Hook, Lineage, Sandbox, at_once, deploy, edgecert, sandbox, set_back,
-    sync, test_ca, upload_count,
+    DAY, EdgeAddress, EdgeMode, Fault, Hook, Host, Lineage, Sandbox, at_once, edgecert, sandbox, test_ca,
+    upload_count,
 };
 
 /// A call of certbot with a new state directory.
@@ -124,35 +123,25 @@ fn refusal_counts_without_rereading() {
     });
 }
 
-/// The outcome that a lineage's state file records.
-fn recorded(state: &TempDir) -> Value {
-    let files = std::fs::read_dir(state.path()).unwrap().map(|file| file.unwrap().path());
-    let file = files.into_iter().find(|path| path.extension().is_some_and(|end| end == "json")).unwrap();
-    let state: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
-    state["sites"][0]["outcome"].clone()
-}
-
 #[test]
 fn sync_finds_refusal_and_alternating_nodes() {
     let addresses: [fn(&Sandbox) -> String; 3] =
         [refusing, |service| nodes(service, 2), |service| nodes(service, 3)];
     at_once(addresses, |address| {
-        let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-        let lineage = Lineage::issued_for(&["a.example"]);
-        deploy(&service, &lineage, state.path()).succeeds();
-        set_back(state.path(), DAY);
-        let address = address(&service);
-        let hook =
-            || sync(&service, state.path()).env("EDGECERT_EDGE_ADDRESS", &address).args(["--wait", "1"]);
+        let host = Host::deployed();
+        host.set_back(DAY);
+        let address = address(&host.service);
+        let recorded = || host.recorded()["sites"][0]["outcome"].clone();
+        let hook = || host.sync().env("EDGECERT_EDGE_ADDRESS", &address).args(["--wait", "1"]);
         for reason in [format!("a.example: {address} "), "pending since ".into()] {
             let json = hook().args(["--json"]).exits_with(75).json();
             let found = json["lineages"][0]["reason"].as_str().unwrap();
             assert!(found.starts_with(&reason), "{found}");
             assert_eq!(json["lineages"][0]["sites"][0]["outcome"], "stale", "{reason}");
-            assert_eq!(recorded(&state), "stale");
+            assert_eq!(recorded(), "stale");
         }
-        sync(&service, state.path()).succeeds();
-        assert_eq!(recorded(&state), "served");
+        host.sync().succeeds();
+        assert_eq!(recorded(), "served");
     });
 }
 

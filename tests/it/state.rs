@@ -14,20 +14,11 @@ use std::process::{Child, ChildStderr, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Sandbox, edgecert, sandbox, state_files, upload_count};
+use crate::harness::{Hook, Host, Lineage, configured, deploy, edgecert, sandbox, state_files, upload_count};
 
-/// A hook whose state directory outlives it.
-fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
-    edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_STATE_DIR", state)
-}
-
-/// The only state file in a directory.
+/// The contents of the only state file in a directory.
 fn only_state(state: &Path) -> Value {
-    let files = fs::read_dir(state).unwrap().map(|file| file.unwrap().path());
-    let mut files: Vec<_> =
-        files.filter(|file| file.extension().is_some_and(|ending| ending == "json")).collect();
-    assert_eq!(files.len(), 1, "{files:?}");
-    serde_json::from_str(&fs::read_to_string(files.remove(0)).unwrap()).unwrap()
+    serde_json::from_slice(&fs::read(state_files(state).remove(0)).unwrap()).unwrap()
 }
 
 /// Starts a hook and reads its standard error up to a line that contains `text`.
@@ -70,55 +61,51 @@ fn state_file_records_the_deployment() {
 
 #[test]
 fn intent_precedes_the_first_request() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let host = Host::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let mut hook = deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", url);
+    let mut hook = host.hook().env("EDGECERT_BASE_URL", url);
     let mut child = hook.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     // The connection is the first effect outside of this host.
     let connection = listener.accept().unwrap();
-    let intent = only_state(state.path());
+    let intent = host.recorded();
     child.kill().unwrap();
     child.wait().unwrap();
     drop(connection);
     assert_eq!((&intent["result"], &intent["generation"]), (&json!(null), &json!(1)));
     assert!(intent["pending_since"].is_string());
     assert_eq!(intent["certificate"]["names"], json!(["a.example"]));
-    assert_eq!(only_state(state.path()), intent, "and after the run was killed");
+    assert_eq!(host.recorded(), intent, "and after the run was killed");
 
-    deploy(&service, &lineage, state.path()).succeeds();
-    assert_eq!(only_state(state.path())["result"]["exit_code"], 0, "its lock did not outlive it");
+    host.hook().succeeds();
+    assert_eq!(host.recorded()["result"]["exit_code"], 0, "its lock did not outlive it");
 }
 
 #[test]
 fn failure_stays_pending_with_reason() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let call = || deploy(&service, &lineage, state.path()).args(["--timeout", "1"]);
+    let host = Host::new();
+    let call = || host.hook().args(["--timeout", "1"]);
     call().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
-    let first = only_state(state.path());
+    let first = host.recorded();
     assert_eq!(first["result"]["exit_code"], 75);
     assert!(first["result"]["error"].as_str().unwrap().contains("cannot reach the service at"), "{first}");
     call().env("EDGECERT_API_KEY", "another").exits_with(77);
-    let second = only_state(state.path());
+    let second = host.recorded();
     assert_eq!(second["pending_since"], first["pending_since"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    let done = only_state(state.path());
+    host.hook().succeeds();
+    let done = host.recorded();
     assert_eq!((&done["pending_since"], &done["last_success"]), (&json!(null), &done["result"]["at"]));
 }
 
 #[test]
 fn concurrent_runs_upload_once() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    service.hold_pushes(true);
-    let mut hooks: Vec<Hook> =
-        (0..8).map(|_| deploy(&service, &lineage, state.path()).args(["--json"])).collect();
+    let host = Host::new();
+    host.service.hold_pushes(true);
+    let mut hooks: Vec<Hook> = (0..8).map(|_| host.hook().args(["--json"])).collect();
     let (first, others) = hooks.split_first_mut().unwrap();
     let mut running = vec![start_until(first, "waiting for the edge")];
     running.extend(others.iter_mut().map(|hook| start_until(hook, "waiting for another run")));
-    service.hold_pushes(false);
+    host.service.hold_pushes(false);
     for (child, mut stderr) in running {
         let mut rest = String::new();
         std::io::Read::read_to_string(&mut stderr, &mut rest).unwrap();
@@ -130,39 +117,37 @@ fn concurrent_runs_upload_once() {
             "{rest}"
         );
     }
-    assert_eq!((upload_count(&service), service.certs().len()), (1, 1));
+    assert_eq!((upload_count(&host.service), host.service.certs().len()), (1, 1));
 }
 
 #[test]
 fn waiting_run_deploys_a_newer_leaf() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    service.hold_pushes(true);
-    let [mut first, mut second] = [(), ()].map(|()| deploy(&service, &lineage, state.path()));
+    let host = Host::new();
+    host.service.hold_pushes(true);
+    let [mut first, mut second] = [(), ()].map(|()| host.hook());
     let (one, _stderr) = start_until(&mut first, "waiting for the edge");
     let (other, _other_stderr) = start_until(&mut second, "waiting for another run");
-    lineage.renew(&["a.example"]);
-    service.hold_pushes(false);
+    host.lineage.renew(&["a.example"]);
+    host.service.hold_pushes(false);
     for child in [one, other] {
         assert!(child.wait_with_output().unwrap().status.success());
     }
-    assert_eq!(service.certs()[0]["cert_pem"], lineage.read("fullchain.pem"));
-    assert_eq!(only_state(state.path())["generation"], 2);
+    assert_eq!(host.service.certs()[0]["cert_pem"], host.lineage.read("fullchain.pem"));
+    assert_eq!(host.recorded()["generation"], 2);
 }
 
 #[test]
 fn lock_wait_ends_at_the_deadline() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    service.hold_pushes(true);
-    let mut first = deploy(&service, &lineage, state.path());
+    let host = Host::new();
+    host.service.hold_pushes(true);
+    let mut first = host.hook();
     let (mut child, _stderr) = start_until(&mut first, "waiting for the edge");
-    let output = deploy(&service, &lineage, state.path()).args(["--timeout", "1"]).exits_with(75);
+    let output = host.hook().args(["--timeout", "1"]).exits_with(75);
     assert!(output.stderr.contains("another run of edgecert is still deploying"), "{}", output.stderr);
     assert!(output.stderr.contains("its options were not recorded"), "{}", output.stderr);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(upload_count(&service), 1);
+    assert_eq!(upload_count(&host.service), 1);
 }
 
 #[test]
@@ -182,37 +167,33 @@ fn missing_state_directory_is_a_warning() {
 
 #[test]
 fn damaged_state_file_is_quarantined() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    let file = state_files(state.path()).remove(0);
+    let host = Host::deployed();
+    let file = host.state_file();
     fs::write(&file, "{\"version\":1,").unwrap();
-    let output = deploy(&service, &lineage, state.path()).succeeds();
+    let output = host.hook().succeeds();
     assert!(output.stderr.contains("is not a valid state file; renamed to"), "{}", output.stderr);
     assert_eq!(fs::read_to_string(file.with_extension("damaged")).unwrap(), "{\"version\":1,");
-    assert_eq!(only_state(state.path())["result"]["exit_code"], 0);
+    assert_eq!(host.recorded()["result"]["exit_code"], 0);
 }
 
 #[test]
 fn damaged_state_of_another_lineage_is_reported() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    fs::write(state.path().join("other.json"), "{").unwrap();
-    let output = deploy(&service, &lineage, state.path()).succeeds();
+    let host = Host::new();
+    fs::write(host.state().join("other.json"), "{").unwrap();
+    let output = host.hook().succeeds();
     assert!(output.stderr.contains("other.json is not a valid state file; renamed to"), "{}", output.stderr);
 }
 
 #[test]
 fn recorded_newer_deployment_guards_without_edge() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let host = Host::new();
     let key = ["ecparam", "-genkey", "-noout", "-name", "prime256v1"];
     let (older, newer) = (Lineage::issued_for(&["a.example"]), Lineage::from_openssl(&key, &["-days", "20"]));
-    let lineage = Lineage::issued_for(&["a.example"]);
     let call = |source: &Lineage| {
         for file in ["fullchain.pem", "privkey.pem"] {
-            lineage.write(file, &source.read(file));
+            host.lineage.write(file, &source.read(file));
         }
-        deploy(&service, &lineage, state.path()).args(["--verify", "off"])
+        host.hook().args(["--verify", "off"])
     };
     call(&newer).succeeds();
     let output = call(&older).exits_with(65);
@@ -225,17 +206,16 @@ fn recorded_newer_deployment_guards_without_edge() {
 
 #[test]
 fn plan_takes_no_lock_and_writes_nothing() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let directory = state.path().join("state");
-    deploy(&service, &lineage, &directory).args(["plan"]).succeeds();
+    let host = Host::new();
+    let directory = host.state().join("state");
+    deploy(&host.service, &host.lineage, &directory).args(["plan"]).succeeds();
     assert!(!directory.exists());
 
-    service.hold_pushes(true);
-    let mut running = deploy(&service, &lineage, &directory);
+    host.service.hold_pushes(true);
+    let mut running = deploy(&host.service, &host.lineage, &directory);
     let (mut child, _stderr) = start_until(&mut running, "waiting for the edge");
     let before = only_state(&directory);
-    deploy(&service, &lineage, &directory).args(["plan"]).succeeds();
+    deploy(&host.service, &host.lineage, &directory).args(["plan"]).succeeds();
     assert_eq!(only_state(&directory), before);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -243,26 +223,20 @@ fn plan_takes_no_lock_and_writes_nothing() {
 
 #[test]
 fn state_of_later_release_is_untouched() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    let file = state_files(state.path()).remove(0);
+    let host = Host::deployed();
+    let file = host.state_file();
     let later = "{\"version\":300,\"lineages\":{}}";
     fs::write(&file, later).unwrap();
-    let call = |command: &str| edgecert().env("EDGECERT_STATE_DIR", state.path()).args([command]);
-    let output = call("status").exits_with(78);
+    let output = host.status(&[]).exits_with(78);
     assert!(
         output.stderr.contains("has version 300; this edgecert reads versions up to 1"),
         "{}",
         output.stderr
     );
-    lineage.renew(&["a.example"]);
-    let output = deploy(&service, &lineage, state.path()).succeeds();
+    host.lineage.renew(&["a.example"]);
+    let output = host.hook().succeeds();
     assert!(output.stderr.contains("its contents cannot be read and are kept"), "{}", output.stderr);
-    let entry = format!("[[lineage]]\npath = '{}'\n", lineage.path().display());
-    let hook = call("sync").against(&service);
-    let config = hook.write_file("config.toml", &entry);
-    let output = hook.args(["--config".as_ref(), config.as_os_str()]).exits_with(78);
+    let output = configured(host.sync(), &[&host.lineage]).exits_with(78);
     assert!(output.stderr.contains("has version 300"), "{}", output.stderr);
-    assert_eq!((fs::read_to_string(&file).unwrap().as_str(), upload_count(&service)), (later, 2));
+    assert_eq!((fs::read_to_string(&file).unwrap().as_str(), upload_count(&host.service)), (later, 2));
 }

@@ -27,14 +27,16 @@ pub(crate) use lineage::{Lineage, fingerprint, generate_key, hex, test_ca};
 pub(crate) use log_socket::{JOURNAL, LogSocket, SYSLOG, run_with_sockets, run_with_syslog};
 pub(crate) use nginx::Nginx;
 pub(crate) use openssl::{openssl, sign_between};
-pub(crate) use runs::{LISTING, at_once, change, configured, deploy, is_bound_to, requests_during, sync};
+pub(crate) use runs::{
+    Host, LISTING, at_once, change, configured, deploy, is_bound_to, requests_during, sync,
+};
 pub(crate) use scrub::scrub_times;
 use skip::require_isolation;
 pub(crate) use skip::{
     PYTHON, cannot_run, print_uncaptured, require, require_from_pypi, require_python_module, require_root,
     require_tracer, require_trusted_root,
 };
-pub(crate) use state_files::{DAY, edit_state, set_back, state_files};
+pub(crate) use state_files::{DAY, edit_state, set_back, set_back_file, state_files};
 pub(crate) use terminal::screen;
 pub(crate) use tls_server::TlsServer;
 pub(crate) use trace::{PANIC_IN_SLEEP, open_count, system_calls};
@@ -72,6 +74,14 @@ pub(crate) fn world(mut rest: Value) -> World {
         {"id": 1, "expires_at": "2100-01-01T00:00:00Z", "traffic_limit": 1000, "traffic_used": 0}
     ]}]);
     serde_json::from_value(rest).unwrap()
+}
+
+/// Starts a sandbox without quirks, with sites (id, domain, certificate) and records.
+pub(crate) fn account(sites: &[(u64, &str, Option<u64>)], records: &[Value]) -> Sandbox {
+    let site = |(id, domain, cert_id): &(u64, &str, Option<u64>)| json!({"id": id, "account": 1, "domain": domain, "cert_id": cert_id});
+    let sites: Vec<Value> = sites.iter().map(site).collect();
+    let world = world(json!({"sites": sites, "certs": records}));
+    sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[])
 }
 
 /// A record of a new certificate for this domain, for a world.

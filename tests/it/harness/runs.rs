@@ -1,12 +1,14 @@
 //! Runs of `deploy` and `sync` that share a state directory, and what they do to the service.
 
+use std::fs;
 use std::panic::resume_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
-use super::{Hook, Lineage, Sandbox, edgecert, request_lines};
+use super::{Hook, Lineage, Sandbox, edgecert, edit_state, request_lines, sandbox, set_back, state_files};
 
 /// The requests of a run that has nothing to send, sorted.
 pub(crate) const LISTING: [&str; 2] = ["GET /api/certs", "GET /api/me/sites"];
@@ -19,6 +21,100 @@ pub(crate) fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook
 /// A `sync` with the same state directory.
 pub(crate) fn sync(service: &Sandbox, state: &Path) -> Hook {
     edgecert().against(service).env("EDGECERT_STATE_DIR", state).args(["sync"])
+}
+
+/// A host with one lineage, its state directory, and the service that it deploys to.
+pub(crate) struct Host {
+    pub(crate) service: Sandbox,
+    pub(crate) lineage: Lineage,
+    pub(crate) directory: TempDir,
+}
+
+impl Host {
+    /// A host with a certificate for `a.example`, the only site of its service.
+    pub(crate) fn new() -> Self {
+        Self::with(&["a.example"], &["a.example"])
+    }
+
+    /// A host with a certificate for these names, and a service with these sites.
+    pub(crate) fn with(sites: &[&str], names: &[&str]) -> Self {
+        Self::of(sandbox(sites), names)
+    }
+
+    /// A host with a certificate for these names, and this service.
+    pub(crate) fn of(service: Sandbox, names: &[&str]) -> Self {
+        Self { service, lineage: Lineage::issued_for(names), directory: TempDir::new().unwrap() }
+    }
+
+    /// A host whose only site has the certificate.
+    pub(crate) fn deployed() -> Self {
+        let host = Self::new();
+        host.hook().succeeds();
+        host
+    }
+
+    /// The state directory.
+    pub(crate) fn state(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A run of the lineage's hook.
+    pub(crate) fn hook(&self) -> Hook {
+        deploy(&self.service, &self.lineage, self.state())
+    }
+
+    /// A run that no hook started, still without a command.
+    pub(crate) fn call(&self) -> Hook {
+        edgecert().against(&self.service).env("EDGECERT_STATE_DIR", self.state())
+    }
+
+    /// A run for the lineage that a user starts.
+    pub(crate) fn by_hand(&self) -> Hook {
+        self.call().args(["--lineage".as_ref(), self.lineage.path()])
+    }
+
+    pub(crate) fn sync(&self) -> Hook {
+        sync(&self.service, self.state())
+    }
+
+    /// `status`, without the URL of the service and without the API key.
+    pub(crate) fn status(&self, arguments: &[&str]) -> Hook {
+        edgecert().args(["status"]).args(arguments).env("EDGECERT_STATE_DIR", self.state())
+    }
+
+    /// The only state file.
+    #[track_caller]
+    pub(crate) fn state_file(&self) -> PathBuf {
+        let mut files = state_files(self.state());
+        assert_eq!(files.len(), 1, "{files:?}");
+        files.remove(0)
+    }
+
+    /// The contents of the only state file.
+    #[track_caller]
+    pub(crate) fn recorded(&self) -> Value {
+        serde_json::from_slice(&fs::read(self.state_file()).unwrap()).unwrap()
+    }
+
+    /// Edits the only state file.
+    pub(crate) fn edit(&self, change: impl FnOnce(&mut Value)) {
+        edit_state(&self.state_file(), change);
+    }
+
+    /// Sets the times of all runs back by this many seconds.
+    pub(crate) fn set_back(&self, seconds: i64) {
+        set_back(self.state(), seconds);
+    }
+
+    /// The name of the lineage, that of its state file.
+    pub(crate) fn name(&self) -> String {
+        self.state_file().file_stem().unwrap().to_str().unwrap().to_owned()
+    }
+
+    /// Whether a site is bound to a record that holds the lineage's leaf.
+    pub(crate) fn is_bound(&self, domain: &str) -> bool {
+        is_bound_to(&self.service, domain, &self.lineage)
+    }
 }
 
 /// Whether a site is bound to a record that holds the lineage's leaf.

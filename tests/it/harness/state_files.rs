@@ -25,16 +25,29 @@ pub(crate) fn edit_state(file: &Path, change: impl FnOnce(&mut Value)) {
 
 /// Sets the times of all runs in a state directory back by this many seconds.
 pub(crate) fn set_back(state: &Path, seconds: i64) {
-    const TIMES: [&str; 6] =
-        ["/begun", "/pending_since", "/last_success", "/edge_checked_at", "/result/at", "/reported/at"];
     for file in state_files(state) {
-        edit_state(&file, |state| {
-            for path in TIMES {
-                let Some(at) = state.pointer_mut(path).filter(|at| at.is_string()) else { continue };
-                let earlier = OffsetDateTime::parse(at.as_str().unwrap(), &Rfc3339).unwrap()
-                    - time::Duration::seconds(seconds);
-                *at = earlier.format(&Rfc3339).unwrap().into();
-            }
-        });
+        set_back_file(&file, seconds);
     }
+}
+
+/// Sets the times of all runs in a state file, or in the record of a `sync`, back by this many seconds.
+pub(crate) fn set_back_file(file: &Path, seconds: i64) {
+    const TIMES: [&str; 8] = [
+        "/begun",
+        "/pending_since",
+        "/last_success",
+        "/edge_checked_at",
+        "/result/at",
+        "/reported/at",
+        "/ended_at",
+        "/failing_since",
+    ];
+    edit_state(file, |state| {
+        for path in TIMES {
+            let Some(at) = state.pointer_mut(path).filter(|at| at.is_string()) else { continue };
+            let earlier = OffsetDateTime::parse(at.as_str().unwrap(), &Rfc3339).unwrap()
+                - time::Duration::seconds(seconds);
+            *at = earlier.format(&Rfc3339).unwrap().into();
+        }
+    });
 }

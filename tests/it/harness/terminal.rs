@@ -51,8 +51,11 @@ pub(crate) fn screen(text: &str) -> String {
             }
             '\u{1b}' => {
                 assert_eq!(rest.next(), Some('['), "only control sequences are understood");
-                let sequence: Vec<char> = rest.by_ref().take_while_inclusive(|c| !c.is_ascii_alphabetic());
-                match sequence.iter().collect::<String>().as_str() {
+                let mut sequence = String::new();
+                while !sequence.ends_with(|c: char| c.is_ascii_alphabetic()) {
+                    sequence.push(rest.next().expect("a control sequence ends"));
+                }
+                match sequence.as_str() {
                     "2K" | "K" => lines[row].clear(),
                     "1A" => row = row.saturating_sub(1),
                     "1B" => row += 1,
@@ -71,23 +74,4 @@ pub(crate) fn screen(text: &str) -> String {
     let lines: Vec<String> =
         lines.iter().map(|line| line.iter().collect::<String>().trim_end().to_owned()).collect();
     lines.join("\n")
-}
-
-/// Takes items up to and including the first that fails a test.
-trait TakeWhileInclusive: Iterator {
-    fn take_while_inclusive(self, passes: impl Fn(&Self::Item) -> bool) -> Vec<Self::Item>;
-}
-
-impl<I: Iterator> TakeWhileInclusive for I {
-    fn take_while_inclusive(self, passes: impl Fn(&I::Item) -> bool) -> Vec<I::Item> {
-        let mut taken = Vec::new();
-        for item in self {
-            let is_last = !passes(&item);
-            taken.push(item);
-            if is_last {
-                break;
-            }
-        }
-        taken
-    }
 }

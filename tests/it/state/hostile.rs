@@ -3,11 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::harness::Host;
 use serde_json::{Value, json};
-use tempfile::TempDir;
-
-use super::deploy;
-use crate::harness::{Lineage, sandbox, state_files, sync};
 
 /// Paths to all fields of a file, as JSON pointers.
 fn pointers(json: &Value, path: &str) -> Vec<String> {
@@ -44,23 +41,21 @@ fn hostile_copies(file: &Path) -> Vec<Value> {
 
 #[test]
 fn hostile_values_are_no_internal_error() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    sync(&service, state.path()).succeeds();
-    for (number, copy) in hostile_copies(&state_files(state.path())[0]).iter().enumerate() {
-        fs::write(state.path().join(format!("copy-{number}.json")), copy.to_string()).unwrap();
+    let host = Host::deployed();
+    host.sync().succeeds();
+    for (number, copy) in hostile_copies(&host.state_file()).iter().enumerate() {
+        fs::write(host.state().join(format!("copy-{number}.json")), copy.to_string()).unwrap();
     }
-    let records = hostile_copies(&state.path().join("last-sync"));
+    let records = hostile_copies(&host.state().join("last-sync"));
     for (number, copy) in records.iter().enumerate() {
         let name = format!("last-sync-{number}-of-{}", records.len());
-        fs::write(state.path().join(name), copy.to_string()).unwrap();
+        fs::write(host.state().join(name), copy.to_string()).unwrap();
     }
-    let metrics = state.path().join("metrics");
+    let metrics = host.state().join("metrics");
     let commands =
         ["status", "status --check", "status --json", "status --metrics METRICS", "sync --timeout 1"];
     for command in commands {
-        let hook = crate::harness::edgecert().env("EDGECERT_STATE_DIR", state.path());
+        let hook = crate::harness::edgecert().env("EDGECERT_STATE_DIR", host.state());
         let hook = hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").env("EDGECERT_API_KEY", "k");
         let command = command.replace("METRICS", metrics.to_str().unwrap());
         let output = hook.args(command.split(' ')).run();

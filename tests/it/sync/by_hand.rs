@@ -7,53 +7,26 @@ use std::path::PathBuf;
 
 use edgecert_sandbox::Authority;
 use serde_json::json;
-use tempfile::TempDir;
 
 use super::race::sync_with;
-use super::{change, deploy, is_bound_to, only_state, requests_during, sync};
+use super::{change, requests_during};
 use crate::harness::{
-    DAY, Fault, Hook, IssuedCert, Lineage, Options, Sandbox, edgecert, record, sandbox, sandbox_with,
-    set_back, test_ca, world,
+    DAY, Fault, Hook, Host, IssuedCert, Sandbox, account, edgecert, record, sandbox, test_ca,
 };
 
 pub(super) const SITES: [&str; 2] = ["a.example", "b.example"];
 
-pub(super) struct Host {
-    pub(super) service: Sandbox,
-    pub(super) state: TempDir,
-    pub(super) lineage: Lineage,
+/// A host with a certificate for both sites, each of which has a record of its own.
+pub(super) fn host() -> Host {
+    Host::of(bound(&[("a.example", 5), ("b.example", 6)], &[(5, "a.example"), (6, "b.example")]), &SITES)
 }
 
 impl Host {
-    pub(super) fn new() -> Self {
-        let service = account(&[("a.example", 5), ("b.example", 6)], &[(5, "a.example"), (6, "b.example")]);
-        Self { service, state: TempDir::new().unwrap(), lineage: Lineage::issued_for(&SITES) }
-    }
-
-    /// A run of the lineage's hook.
-    pub(super) fn hook(&self) -> Hook {
-        deploy(&self.service, &self.lineage, self.state.path())
-    }
-
-    /// A run for the lineage that a user starts.
-    pub(super) fn by_hand(&self) -> Hook {
-        self.call().args(["--lineage".as_ref(), self.lineage.path()])
-    }
-
-    /// A run that is not a hook's.
-    pub(super) fn call(&self) -> Hook {
-        edgecert().against(&self.service).env("EDGECERT_STATE_DIR", self.state.path())
-    }
-
-    pub(super) fn sync(&self) -> Hook {
-        sync(&self.service, self.state.path())
-    }
-
     /// The sites whose record holds the certificate on disk.
     pub(super) fn reached(&self) -> Vec<String> {
         let sites = self.service.sites().into_iter();
         let sites = sites.map(|site| site["domain"].as_str().unwrap().to_owned());
-        sites.filter(|site| is_bound_to(&self.service, site, &self.lineage)).collect()
+        sites.filter(|site| self.is_bound(site)).collect()
     }
 
     /// Writes a key file with the key of the service.
@@ -66,27 +39,23 @@ impl Host {
 }
 
 /// A service whose sites are bound to these records.
-fn account(sites: &[(&str, u64)], records: &[(u64, &str)]) -> Sandbox {
-    let sites = (1..).zip(sites);
-    let sites: Vec<_> = sites
-        .map(|(id, (domain, cert))| json!({"id": id, "account": 1, "domain": domain, "cert_id": cert}))
-        .collect();
+fn bound(sites: &[(&str, u64)], records: &[(u64, &str)]) -> Sandbox {
+    let sites: Vec<_> = (1..).zip(sites).map(|(id, (domain, cert))| (id, *domain, Some(*cert))).collect();
     let records: Vec<_> = records.iter().map(|(id, domain)| record(*id, domain, "upload")).collect();
-    let world = world(json!({"sites": sites, "certs": records}));
-    sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[])
+    account(&sites, &records)
 }
 
 #[test]
 fn domain_by_hand_is_for_one_run() {
     for has_hook in [true, false] {
-        let host = Host::new();
+        let host = host();
         if has_hook {
             host.hook().succeeds();
         }
         host.by_hand().for_domain("b.example").succeeds();
         let reached = if has_hook { &SITES[..] } else { &["b.example"] };
         for _ in 0..2 {
-            set_back(host.state.path(), DAY);
+            host.set_back(DAY);
             let output = host.sync().succeeds();
             assert_eq!(output.shown(), "1 lineage: 1 unchanged (TIME)\n");
             assert_eq!(host.reached(), reached);
@@ -100,7 +69,7 @@ fn domain_by_hand_is_for_one_run() {
 /// A site that the run by hand was not for still has an earlier certificate.
 #[test]
 fn renewal_by_hand_leaves_no_site_behind() {
-    let host = Host::new();
+    let host = host();
     host.hook().succeeds();
     host.lineage.renew(&SITES);
     host.by_hand().for_domain("a.example").succeeds();
@@ -113,11 +82,11 @@ fn renewal_by_hand_leaves_no_site_behind() {
 #[test]
 fn run_by_hand_hides_no_drift() {
     for arguments in [&["--domain", "a.example"][..], &["--rebind"]] {
-        let service = account(
+        let service = bound(
             &[("a.example", 5), ("b.example", 6)],
             &[(5, "a.example"), (6, "b.example"), (7, "c.example")],
         );
-        let host = Host { service, ..Host::new() };
+        let host = Host::of(service, &SITES);
         host.hook().succeeds();
         host.by_hand().args(arguments).succeeds();
         change(&host.service, "/api/sites/2/update", &json!({"cert_id": 7}));
@@ -132,10 +101,10 @@ fn run_by_hand_hides_no_drift() {
 
 #[test]
 fn run_by_hand_keeps_what_other_sites_serve() {
-    let host = Host::new();
+    let host = host();
     host.hook().succeeds();
     host.by_hand().for_domain("a.example").succeeds();
-    let state = only_state(host.state.path());
+    let state = host.recorded();
     let outcomes: Vec<_> = state["sites"].as_array().unwrap().iter().map(|site| &site["outcome"]).collect();
     assert_eq!(outcomes, ["served", "served"]);
     let status = host.call().args(["status", "--json"]).run().json();
@@ -144,10 +113,10 @@ fn run_by_hand_keeps_what_other_sites_serve() {
 
 #[test]
 fn state_lists_wanted_and_bound_sites_only() {
-    let service = account(&[("a.example", 5), ("b.example", 6)], &[(5, "a.example"), (6, "b.example")]);
-    let host = Host { service, lineage: Lineage::issued_for(&["*.example"]), ..Host::new() };
+    let host = host();
+    host.lineage.renew(&["*.example"]);
     host.hook().for_domain("a.example").succeeds();
-    let state = only_state(host.state.path());
+    let state = host.recorded();
     let domains: Vec<_> = state["sites"].as_array().unwrap().iter().map(|site| &site["domain"]).collect();
     assert_eq!(domains, ["a.example"], "{state}");
 }
@@ -162,33 +131,33 @@ fn run_by_hand_leaves_other_sites_pending() {
         (&[], true),
     ];
     for (arguments, ends) in rows {
-        let host = Host::new();
+        let host = host();
         host.service
             .add_fault(Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600").times(99));
         host.hook().exits_with(75);
         host.service.clear_faults();
         host.by_hand().args(arguments).succeeds();
-        let is_pending = !only_state(host.state.path())["pending_since"].is_null();
+        let is_pending = !host.recorded()["pending_since"].is_null();
         assert_eq!(is_pending, !ends, "{arguments:?}");
         for _ in 0..2 {
             host.sync().succeeds();
             assert_eq!(host.reached(), SITES, "{arguments:?}");
         }
-        assert!(only_state(host.state.path())["pending_since"].is_null(), "{arguments:?}");
+        assert!(host.recorded()["pending_since"].is_null(), "{arguments:?}");
     }
 }
 
 #[test]
 fn choice_by_hand_replaces_an_earlier_one() {
-    let host = Host::new();
+    let host = host();
     host.by_hand().for_domain("typo.example").exits_with(65);
     host.by_hand().for_domain("a.example").succeeds();
-    assert!(only_state(host.state.path())["pending_since"].is_null());
+    assert!(host.recorded()["pending_since"].is_null());
 }
 
 #[test]
 fn retry_keeps_options_given_by_hand() {
-    let host = Host::new();
+    let host = host();
     host.hook().succeeds();
     for fault in ["POST /api/certs/upload", "GET /api/me/sites"] {
         host.lineage.renew(&SITES);
@@ -207,7 +176,7 @@ fn retry_keeps_options_given_by_hand() {
 
 #[test]
 fn run_by_hand_keeps_the_hooks_options() {
-    let host = Host::new();
+    let host = host();
     host.hook().for_domain("b.example").succeeds();
     host.lineage.renew(&SITES);
     host.by_hand().for_domain("a.example").succeeds();
@@ -241,8 +210,7 @@ fn permission_by_hand_ends_with_its_certificate() {
         ("--rebind", &[("a.example", 6)], two, &|| trusted("a.example"), 69),
     ];
     for (permission, sites, records, issue, code) in rows {
-        let service = account(sites, records);
-        let host = Host { service, ..Host::new() };
+        let host = Host::of(bound(sites, records), &SITES);
         host.lineage.save(&issue());
         host.by_hand().exits_with(code);
         host.by_hand().args([permission]).succeeds();
@@ -263,7 +231,7 @@ fn permission_by_hand_ends_with_its_certificate() {
 #[test]
 fn setting_by_hand_is_for_one_run() {
     for has_hook in [true, false] {
-        let host = Host::new();
+        let host = host();
         if has_hook {
             host.hook().succeeds();
         }
@@ -280,10 +248,10 @@ fn setting_by_hand_is_for_one_run() {
 
 #[test]
 fn service_named_by_hand_is_still_reached() {
-    let host = Host::new();
+    let host = host();
     let key_file = host.key_file();
     let edge = ["--edge-address", &host.service.endpoints().edge];
-    let bare = || edgecert().env("EDGECERT_STATE_DIR", host.state.path());
+    let bare = || edgecert().env("EDGECERT_STATE_DIR", host.state());
     let named = [host.service.endpoints().api.as_str(), "--api-key-file"];
     let by_hand = bare().args(["--lineage".as_ref(), host.lineage.path()]).args(["--base-url"]).args(named);
     by_hand.args([&key_file]).args(["--verify", "off"]).succeeds();
@@ -302,10 +270,10 @@ fn service_named_by_hand_is_still_reached() {
 
 #[test]
 fn renewal_during_sync_gets_no_options_by_hand() {
-    let host = Host::new();
+    let host = host();
     host.service.add_fault(Fault::status("GET /api/me/sites", 503).header("Retry-After", "3600").times(99));
     host.by_hand().for_domain("b.example").exits_with(75);
     host.service.clear_faults();
-    let code = sync_with(host.sync(), host.state.path(), || host.lineage.renew(&SITES));
+    let code = sync_with(host.sync(), host.state(), || host.lineage.renew(&SITES));
     assert_eq!((code, host.reached()), (0, SITES.map(str::to_owned).to_vec()));
 }

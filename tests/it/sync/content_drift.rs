@@ -8,57 +8,40 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{LISTING, change, deploy, is_bound_to, only_state, requests_during, sync};
-use crate::harness::{DAY, Hook, Lineage, Sandbox, sandbox, set_back, test_ca, upload_count};
+use super::{LISTING, change, deploy, is_bound_to, requests_during, sync};
+use crate::harness::{DAY, Hook, Host, Lineage, sandbox, set_back, test_ca, upload_count};
 
-/// A deployed lineage.
-struct Deployed {
-    service: Sandbox,
-    state: TempDir,
-    lineage: Lineage,
+/// A host with a deployed lineage, before any other handshake.
+fn deployed() -> Host {
+    let host = Host::deployed();
+    host.service.reset_handshakes();
+    host
 }
 
-impl Deployed {
-    fn new() -> Self {
-        let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-        let lineage = Lineage::issued_for(&["a.example"]);
-        deploy(&service, &lineage, state.path()).succeeds();
-        service.reset_handshakes();
-        Self { service, state, lineage }
-    }
-
-    fn sync(&self) -> Hook {
-        sync(&self.service, self.state.path()).args(["--json"])
-    }
-
+impl Host {
     /// Another client stores a certificate, issued this many days ago, in the record.
     fn replace(&self, days: i64) {
         let other = test_ca().issue_between(&["a.example"], [-days, 90]).unwrap();
         self.service.upload_as_other_client("a.example", &other.fullchain(), &other.key);
     }
-
-    /// Sets the times in the state back.
-    fn age(&self, seconds: i64) {
-        set_back(self.state.path(), seconds);
-    }
 }
 
 #[test]
 fn replaced_record_is_repaired() {
-    let deployed = Deployed::new();
-    deployed.replace(30);
-    assert!(!is_bound_to(&deployed.service, "a.example", &deployed.lineage));
-    deployed.age(DAY);
-    let json = deployed.sync().succeeds().json();
+    let host = deployed();
+    host.replace(30);
+    assert!(!host.is_bound("a.example"));
+    host.set_back(DAY);
+    let json = host.sync().args(["--json"]).succeeds().json();
     let lineage = &json["lineages"][0];
     let reason = lineage["reason"].as_str().unwrap();
-    let edge = &deployed.service.endpoints().edge;
+    let edge = &host.service.endpoints().edge;
     let expected =
         format!("a.example: {edge} serves the certificate of edgecert test intermediate that expires at ");
     assert!(reason.starts_with(&expected), "{reason}");
     assert_eq!((&lineage["changed"], &lineage["sites"][0]["outcome"]), (&true.into(), &"served".into()));
-    assert!(is_bound_to(&deployed.service, "a.example", &deployed.lineage));
-    assert_eq!(deployed.service.certs().len(), 1);
+    assert!(host.is_bound("a.example"));
+    assert_eq!(host.service.certs().len(), 1);
 }
 
 #[test]
@@ -77,17 +60,17 @@ fn period_decides_when_to_check() {
         ("--verify=off", 300 * DAY, false),
     ];
     for (argument, age, is_checked) in rows {
-        let deployed = Deployed::new();
-        deployed.replace(30);
-        deployed.age(age);
-        let hook = deployed.sync().args(Some(argument).filter(|argument| !argument.is_empty()));
-        let (requests, output) = requests_during(&deployed.service, || hook.succeeds());
+        let host = deployed();
+        host.replace(30);
+        host.set_back(age);
+        let hook = host.sync().args(["--json"]).args(Some(argument).filter(|argument| !argument.is_empty()));
+        let (requests, output) = requests_during(&host.service, || hook.succeeds());
         let row = format!("{argument} after {age} s: {}", output.stdout);
         assert_eq!(output.json()["changed"], is_checked, "{row}");
-        assert_eq!(is_bound_to(&deployed.service, "a.example", &deployed.lineage), is_checked, "{row}");
+        assert_eq!(host.is_bound("a.example"), is_checked, "{row}");
         if !is_checked {
             assert_eq!(
-                (requests, deployed.service.handshakes().total()),
+                (requests, host.service.handshakes().total()),
                 (LISTING.map(str::to_owned).to_vec(), 0),
                 "{row}"
             );
@@ -97,96 +80,93 @@ fn period_decides_when_to_check() {
 
 #[test]
 fn pending_push_hides_no_drift() {
-    let deployed = Deployed::new();
+    let host = deployed();
     let other = test_ca().issue(&["a.example"]).unwrap();
-    deployed.service.override_edge("a.example", &other.fullchain(), &other.key);
-    deployed.service.hold_pushes(true);
+    host.service.override_edge("a.example", &other.fullchain(), &other.key);
+    host.service.hold_pushes(true);
     change(
-        &deployed.service,
-        &format!("/api/sites/{}/update", deployed.service.sites()[0]["id"]),
+        &host.service,
+        &format!("/api/sites/{}/update", host.service.sites()[0]["id"]),
         &json!({"remark": "x"}),
     );
-    deployed.age(DAY);
-    let output = deployed.sync().args(["--wait", "1"]).exits_with(75);
+    host.set_back(DAY);
+    let output = host.sync().args(["--json"]).args(["--wait", "1"]).exits_with(75);
     assert_eq!(output.json()["lineages"][0]["sites"][0]["outcome"], "stale");
 }
 
 #[test]
 fn bare_upload_is_checked_once() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).args(["--domain", "A.Example.", "--wait", "0"]).succeeds();
-    sync(&service, state.path()).args(["--wait", "30"]).succeeds();
-    assert_eq!(only_state(state.path())["sites"][0]["outcome"], "served");
+    let host = Host::new();
+    host.hook().args(["--domain", "A.Example.", "--wait", "0"]).succeeds();
+    host.sync().args(["--wait", "30"]).succeeds();
+    assert_eq!(host.recorded()["sites"][0]["outcome"], "served");
 }
 
 #[test]
 fn check_is_recorded() {
-    let deployed = Deployed::new();
-    deployed.age(DAY);
-    let before = only_state(deployed.state.path());
+    let host = deployed();
+    host.set_back(DAY);
+    let before = host.recorded();
     for handshakes in [4, 0] {
-        let (requests, _) = requests_during(&deployed.service, || deployed.sync().succeeds());
+        let (requests, _) = requests_during(&host.service, || host.sync().args(["--json"]).succeeds());
         assert_eq!(
-            (requests, deployed.service.handshakes().total()),
+            (requests, host.service.handshakes().total()),
             (LISTING.map(str::to_owned).to_vec(), handshakes)
         );
-        deployed.service.reset_handshakes();
+        host.service.reset_handshakes();
     }
-    let mut after = only_state(deployed.state.path());
+    let mut after = host.recorded();
     assert!(after.as_object_mut().unwrap().remove("edge_checked_at").is_some());
     assert_eq!(after, before, "nothing else changes");
 }
 
 #[test]
 fn clock_set_back_causes_a_check() {
-    let deployed = Deployed::new();
-    deployed.replace(30);
-    deployed.age(-DAY);
-    deployed.sync().succeeds();
-    assert!(is_bound_to(&deployed.service, "a.example", &deployed.lineage));
+    let host = deployed();
+    host.replace(30);
+    host.set_back(-DAY);
+    host.sync().args(["--json"]).succeeds();
+    assert!(host.is_bound("a.example"));
 }
 
 #[test]
 fn unserved_site_is_checked_in_every_run() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let host = Host::new();
     let proxy = ClosingProxy::start();
-    let hook = deploy(&service, &lineage, state.path()).env("EDGECERT_EDGE_ADDRESS", &proxy.address);
+    let hook = host.hook().env("EDGECERT_EDGE_ADDRESS", &proxy.address);
     hook.args(["--wait", "1"]).succeeds();
     for _ in 0..3 {
         proxy.connections.store(0, Ordering::Relaxed);
-        let hook = sync(&service, state.path()).env("EDGECERT_EDGE_ADDRESS", &proxy.address);
-        let (requests, output) = requests_during(&service, || hook.succeeds());
+        let hook = host.sync().env("EDGECERT_EDGE_ADDRESS", &proxy.address);
+        let (requests, output) = requests_during(&host.service, || hook.succeeds());
         assert_eq!((requests, output.stderr.as_str()), (LISTING.map(str::to_owned).to_vec(), ""));
         assert_eq!(proxy.connections.load(Ordering::Relaxed), 4);
-        assert_eq!(only_state(state.path())["sites"][0]["outcome"], "synced");
+        assert_eq!(host.recorded()["sites"][0]["outcome"], "synced");
     }
     // The edge serves it after all.
     for connections in [4, 0] {
-        service.reset_handshakes();
-        sync(&service, state.path()).succeeds();
-        assert_eq!(service.handshakes().total(), connections);
-        assert_eq!(only_state(state.path())["sites"][0]["outcome"], "served");
+        host.service.reset_handshakes();
+        host.sync().succeeds();
+        assert_eq!(host.service.handshakes().total(), connections);
+        assert_eq!(host.recorded()["sites"][0]["outcome"], "served");
     }
-    assert_eq!(upload_count(&service), 1);
+    assert_eq!(upload_count(&host.service), 1);
 }
 
 #[test]
 fn required_edge_has_to_be_reached() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let host = Host::new();
     let require = |hook: Hook| hook.args(["--verify", "require", "--verify-every", "1"]);
-    let hook = deploy(&service, &lineage, state.path()).args(["--verify", "require"]);
+    let hook = host.hook().args(["--verify", "require"]);
     hook.succeeds();
     let unreachable = |hook: Hook| hook.env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1");
-    set_back(state.path(), DAY);
+    host.set_back(DAY);
     for _ in 0..2 {
-        let output = unreachable(require(sync(&service, state.path()))).exits_with(75);
+        let output = unreachable(require(host.sync())).exits_with(75);
         assert!(output.stderr.contains("127.0.0.1:1 refuses connections"), "{}", output.stderr);
     }
-    require(sync(&service, state.path())).succeeds();
-    assert_eq!(upload_count(&service), 1);
+    require(host.sync()).succeeds();
+    assert_eq!(upload_count(&host.service), 1);
 }
 
 /// Accepts connections, reads the first message and closes them.

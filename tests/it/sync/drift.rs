@@ -3,19 +3,18 @@
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{LISTING, change, deploy, is_bound_to, only_state, requests_during, sync};
-use crate::harness::{Lineage, Sandbox, sandbox};
+use super::{LISTING, change, deploy, is_bound_to, requests_during};
+use crate::harness::{Host, Lineage, Sandbox};
 
 /// Deploys a lineage, changes something, and runs `sync`.
 fn after(change: impl FnOnce(&Sandbox), code: i32) -> (Sandbox, Lineage, crate::harness::Output) {
-    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example", "*.c.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    let (requests, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
+    let host = Host::with(&["a.example", "b.example"], &["a.example", "*.c.example"]);
+    host.hook().succeeds();
+    let (requests, _) = requests_during(&host.service, || host.sync().succeeds());
     assert_eq!(requests, LISTING);
-    change(&service);
-    let output = sync(&service, state.path()).args(["--json"]).exits_with(code);
-    (service, lineage, output)
+    change(&host.service);
+    let output = host.sync().args(["--json"]).exits_with(code);
+    (host.service, host.lineage, output)
 }
 
 fn id(service: &Sandbox, domain: &str) -> u64 {
@@ -67,16 +66,15 @@ fn new_site_gets_the_certificate() {
 
 #[test]
 fn unconfirmed_push_is_checked_again() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    service.hold_pushes(true);
-    let output = deploy(&service, &lineage, state.path()).args(["--wait", "0", "--json"]).succeeds();
+    let host = Host::new();
+    host.service.hold_pushes(true);
+    let output = host.hook().args(["--wait", "0", "--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: uploaded"]);
-    service.hold_pushes(false);
-    let (requests, output) = requests_during(&service, || sync(&service, state.path()).succeeds());
+    host.service.hold_pushes(false);
+    let (requests, output) = requests_during(&host.service, || host.sync().succeeds());
     assert_eq!(requests, LISTING);
     assert_eq!(output.shown(), "1 lineage: 1 unchanged (TIME)\n");
-    assert_eq!(only_state(state.path())["sites"][0]["outcome"], "served");
-    let (requests, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
+    assert_eq!(host.recorded()["sites"][0]["outcome"], "served");
+    let (requests, _) = requests_during(&host.service, || host.sync().succeeds());
     assert_eq!(requests, LISTING);
 }

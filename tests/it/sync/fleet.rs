@@ -6,8 +6,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Hook, LISTING, Lineage, configured, deploy, is_bound_to, request_lines, requests_during, sandbox, sync,
-    upload_count,
+    Hook, Host, LISTING, Lineage, configured, deploy, is_bound_to, request_lines, requests_during, sandbox,
+    sync, upload_count,
 };
 
 #[test]
@@ -90,20 +90,19 @@ fn lineages_of_one_site_run_in_turn() {
 
 #[test]
 fn entry_matches_any_path_of_its_lineage() {
-    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
+    let host = Host::with(&["a.example", "b.example"], &["a.example", "b.example"]);
     let links = TempDir::new().unwrap();
     let link = links.path().join("live");
-    std::os::unix::fs::symlink(lineage.path(), &link).unwrap();
-    let entry = format!("[[lineage]]\npath = '{}'\ndomains = ['a.example']\n", lineage.path().display());
+    std::os::unix::fs::symlink(host.lineage.path(), &link).unwrap();
+    let entry = format!("[[lineage]]\npath = '{}'\ndomains = ['a.example']\n", host.lineage.path().display());
     let configured = |hook: Hook| {
         let config = hook.write_file("config.toml", &entry);
         hook.args(["--config".as_ref(), config.as_os_str()])
     };
-    let hook = deploy(&service, &lineage, state.path()).env("RENEWED_LINEAGE", &link);
+    let hook = host.hook().env("RENEWED_LINEAGE", &link);
     configured(hook).succeeds();
     let (requests, output) =
-        requests_during(&service, || configured(sync(&service, state.path())).args(["--json"]).succeeds());
+        requests_during(&host.service, || configured(host.sync()).args(["--json"]).succeeds());
     assert_eq!(requests, LISTING);
     assert_eq!(output.json()["counts"]["total"], 1, "each lineage counts once");
 }

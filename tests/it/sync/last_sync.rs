@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    Hook, Lineage, Output, configured, deploy, edgecert, requests_during, sandbox, scrub_times, state_files,
-    sync,
+    Hook, Host, Lineage, Output, configured, deploy, edgecert, requests_during, sandbox, scrub_times,
+    set_back_file, state_files, sync,
 };
 
 /// `status` of a state directory.
@@ -41,18 +41,6 @@ fn failing_sync(state: &Path, lineage: &Lineage) -> Hook {
     configured(hook, &[lineage])
 }
 
-/// Moves the time of a record back by this many hours.
-fn set_back(record: PathBuf, hours: i64) {
-    use time::format_description::well_known::Rfc3339;
-    let mut json: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
-    for key in ["ended_at", "failing_since"] {
-        let Some(text) = json[key].as_str() else { continue };
-        let at = time::OffsetDateTime::parse(text, &Rfc3339).unwrap() - time::Duration::hours(hours);
-        json[key] = at.format(&Rfc3339).unwrap().into();
-    }
-    fs::write(record, json.to_string()).unwrap();
-}
-
 #[test]
 fn each_sync_is_recorded() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
@@ -71,13 +59,13 @@ fn each_sync_is_recorded() {
     let time = format!("edgecert_last_sync_timestamp_seconds {}", at.unix_timestamp());
     assert_eq!(metrics(state), [&*time, "edgecert_last_sync_exit_code 0"]);
 
-    set_back(state.join("last-sync"), 30);
+    set_back_file(&state.join("last-sync"), 30 * 3_600);
     assert_eq!(last_line(state), "x last sync: TIME ago, exit code 0");
     assert!(status(state, &[]).stdout.ends_with("x last sync: 30 hours ago, exit code 0\n"));
     lineage.renew(&["a.example"]);
     failing_sync(state, &lineage).exits_with(75);
     assert!(last_line(state).starts_with("~ last sync: TIME ago, exit code 75: "), "{}", last_line(state));
-    set_back(state.join("last-sync"), 5);
+    set_back_file(&state.join("last-sync"), 5 * 3_600);
     failing_sync(state, &lineage).exits_with(75);
     let line = status(state, &[]).stdout.lines().last().unwrap().to_owned();
     assert!(line.contains(", failing since ") && line.contains(" UTC (5 hours): "), "{line}");
@@ -104,16 +92,15 @@ fn configuration_error_is_recorded() {
 
 #[test]
 fn hooks_and_usage_errors_are_not_recorded() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    let [key, cert, chain] = ["privkey.pem", "fullchain.pem", "chain.pem"].map(|name| lineage.file(name));
+    let host = Host::deployed();
+    let [key, cert, chain] =
+        ["privkey.pem", "fullchain.pem", "chain.pem"].map(|name| host.lineage.file(name));
     let dehydrated = ["unchanged_cert".into(), "a.example".into(), key, cert.clone(), cert, chain];
-    let call = || edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
+    let call = || host.call();
     call().args(dehydrated.iter().map(PathBuf::from)).succeeds();
     call().args(["sync", "--no-such-flag"]).exits_with(2);
-    call().args(["plan", "--lineage", lineage.path().to_str().unwrap()]).succeeds();
-    assert_eq!(last_sync(state.path()), Value::Null);
+    call().args(["plan", "--lineage", host.lineage.path().to_str().unwrap()]).succeeds();
+    assert_eq!(last_sync(host.state()), Value::Null);
 }
 
 #[test]
@@ -122,7 +109,7 @@ fn oldest_shard_counts() {
     let (state, lineage) = (state.path(), Lineage::issued_for(&["a.example"]));
     let shard = |shard: &str| edgecert().env("EDGECERT_STATE_DIR", state).args(["sync", "--shard", shard]);
     shard("0/2").succeeds();
-    set_back(state.join("last-sync-0-of-2"), 7);
+    set_back_file(&state.join("last-sync-0-of-2"), 7 * 3_600);
     shard("1/2").succeeds();
     assert!(status(state, &[]).stdout.ends_with("\nlast sync: 7 hours ago, exit code 0\n"));
     shard("0/2").succeeds();

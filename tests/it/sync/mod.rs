@@ -18,11 +18,11 @@ mod waits;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Fault, LISTING, Lineage, change, configured, deploy, edgecert, is_bound_to, request_lines,
+    Fault, Host, LISTING, Lineage, change, configured, deploy, edgecert, is_bound_to, request_lines,
     requests_during, sandbox, sync, upload_count,
 };
 
@@ -32,30 +32,23 @@ fn file(state: &Path, ending: &str) -> PathBuf {
     files.into_iter().find(|path| path.extension().is_some_and(|other| other == ending)).unwrap()
 }
 
-/// The contents of the only state file.
-fn only_state(state: &Path) -> Value {
-    serde_json::from_slice(&fs::read(file(state, "json")).unwrap()).unwrap()
-}
-
 #[test]
 fn pending_deployment_is_finished_once() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let output = deploy(&service, &lineage, state.path()).fails_temporarily(&service);
+    let host = Host::new();
+    let output = host.hook().fails_temporarily(&host.service);
     assert!(output.stderr.contains("hint: run `edgecert sync` to retry"), "{}", output.stderr);
 
     // The environment of both calls names the service.
-    let output = sync(&service, state.path()).succeeds();
+    let output = host.sync().succeeds();
     assert!(output.stdout.contains("(pending since "), "{}", output.stdout);
     assert!(
         output.shown().ends_with("a.example served\n1 lineage: 1 deployed (TIME)\n"),
         "{}",
         output.stdout
     );
-    assert!(is_bound_to(&service, "a.example", &lineage));
+    assert!(host.is_bound("a.example"));
 
-    let (requests, output) =
-        requests_during(&service, || sync(&service, state.path()).args(["--json"]).succeeds());
+    let (requests, output) = requests_during(&host.service, || host.sync().args(["--json"]).succeeds());
     assert_eq!(requests, LISTING);
     let counts = json!({"total": 1, "unchanged": 1, "deployed": 0, "failed": 0, "gone": 0, "superseded": 0});
     assert_eq!((&output.json()["counts"], &output.json()["lineages"]), (&counts, &json!([])));
@@ -70,42 +63,38 @@ fn sync_that_cannot_start_reports_no_counts() {
 
 #[test]
 fn renewal_without_hook_is_found() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    lineage.renew(&["a.example"]);
-    let output = sync(&service, state.path()).args(["--json"]).succeeds();
+    let host = Host::deployed();
+    host.lineage.renew(&["a.example"]);
+    let output = host.sync().args(["--json"]).succeeds();
     let entry = &output.json()["lineages"][0];
     assert_eq!((&entry["state"], &entry["reason"]), (&json!("deployed"), &json!("renewed")));
     assert_eq!(entry["sites"][0]["outcome"], "served");
-    assert!(is_bound_to(&service, "a.example", &lineage));
-    assert_eq!(service.certs().len(), 1);
+    assert!(host.is_bound("a.example"));
+    assert_eq!(host.service.certs().len(), 1);
 }
 
 #[test]
 fn failure_before_requests_is_retried() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).without_env("EDGECERT_API_KEY").exits_with(78);
-    assert_eq!(request_lines(&service).len(), 0);
-    sync(&service, state.path()).succeeds();
-    assert!(is_bound_to(&service, "a.example", &lineage));
+    let host = Host::new();
+    host.hook().without_env("EDGECERT_API_KEY").exits_with(78);
+    assert_eq!(request_lines(&host.service).len(), 0);
+    host.sync().succeeds();
+    assert!(host.is_bound("a.example"));
 }
 
 #[test]
 fn hook_options_are_reused() {
-    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-    service.add_fault(Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600"));
-    let key = state.path().join("key");
-    fs::write(&key, service.endpoints().api_key.as_bytes()).unwrap();
+    let host = Host::with(&["a.example", "b.example"], &["a.example", "b.example"]);
+    host.service.add_fault(Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600"));
+    let key = host.state().join("key");
+    fs::write(&key, host.service.endpoints().api_key.as_bytes()).unwrap();
     fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    let hook = deploy(&service, &lineage, &state.path().join("state"))
+    let hook = deploy(&host.service, &host.lineage, &host.state().join("state"))
         .without_env("EDGECERT_BASE_URL")
         .without_env("EDGECERT_API_KEY")
         .args([
             "--base-url",
-            &service.endpoints().api,
+            &host.service.endpoints().api,
             "--domain",
             "b.example",
             "--timeout",
@@ -115,12 +104,12 @@ fn hook_options_are_reused() {
         ]);
     hook.args([Path::new("--api-key-file"), &key]).exits_with(75);
     // Neither the service, nor the key file, nor the domain is given again.
-    let again = edgecert().env("EDGECERT_STATE_DIR", state.path().join("state")).args(["sync"]);
+    let again = edgecert().env("EDGECERT_STATE_DIR", host.state().join("state")).args(["sync"]);
     // The key in this environment belongs to another service and must not be sent to this one.
     let again = again.env("EDGECERT_API_KEY", "another-key");
-    let output = again.env("EDGECERT_EDGE_ADDRESS", &service.endpoints().edge).succeeds();
+    let output = again.env("EDGECERT_EDGE_ADDRESS", &host.service.endpoints().edge).succeeds();
     assert!(output.stdout.contains("b.example served"), "{}", output.stdout);
-    assert!(is_bound_to(&service, "b.example", &lineage) && service.certs().len() == 1);
+    assert!(host.is_bound("b.example") && host.service.certs().len() == 1);
 }
 
 #[test]
@@ -140,20 +129,18 @@ fn unavailable_service_is_reported_once() {
 
 #[test]
 fn missing_files_are_reported_once() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    lineage.rename("fullchain.pem", "away.pem");
-    let output = sync(&service, state.path()).exits_with(66);
+    let host = Host::deployed();
+    host.lineage.rename("fullchain.pem", "away.pem");
+    let output = host.sync().exits_with(66);
     assert!(output.stderr.contains("the files of the lineage are missing"), "{}", output.stderr);
     assert!(output.stderr.contains("`edgecert status --forget "), "{}", output.stderr);
-    let output = sync(&service, state.path()).succeeds();
+    let output = host.sync().succeeds();
     assert_eq!(output.shown(), "1 lineage: 1 gone (TIME)\n");
     // The files are back, renewed.
-    lineage.renew(&["a.example"]);
-    sync(&service, state.path()).succeeds();
-    assert!(is_bound_to(&service, "a.example", &lineage));
-    assert_eq!(upload_count(&service), 2);
+    host.lineage.renew(&["a.example"]);
+    host.sync().succeeds();
+    assert!(host.is_bound("a.example"));
+    assert_eq!(upload_count(&host.service), 2);
 }
 
 #[test]
@@ -174,52 +161,49 @@ fn empty_inventory_is_no_failure() {
 
 #[test]
 fn unchanged_cert_finishes_pending_work() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let host = Host::new();
     let call = |operation: &str| {
-        let files = ["privkey.pem", "cert.pem", "fullchain.pem", "chain.pem"].map(|name| lineage.file(name));
-        let hook = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
+        let files =
+            ["privkey.pem", "cert.pem", "fullchain.pem", "chain.pem"].map(|name| host.lineage.file(name));
+        let hook = host.call();
         hook.args([operation, "a.example"]).args(files).args(["1700000000"])
     };
     call("unchanged_cert").succeeds();
-    assert_eq!(upload_count(&service), 1, "a lineage without state is deployed");
-    let (requests, output) = requests_during(&service, || call("unchanged_cert").succeeds());
+    assert_eq!(upload_count(&host.service), 1, "a lineage without state is deployed");
+    let (requests, output) = requests_during(&host.service, || call("unchanged_cert").succeeds());
     assert_eq!((requests, output.stdout.as_str()), (LISTING.map(str::to_owned).to_vec(), ""));
-    lineage.renew(&["a.example"]);
-    call("deploy_cert").fails_temporarily(&service);
+    host.lineage.renew(&["a.example"]);
+    call("deploy_cert").fails_temporarily(&host.service);
     let output = call("unchanged_cert").succeeds();
     assert!(output.stdout.contains("* served    a.example"), "{}", output.stdout);
-    assert!(is_bound_to(&service, "a.example", &lineage));
+    assert!(host.is_bound("a.example"));
 }
 
 #[test]
 fn unreadable_state_file_stops_no_other() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    fs::write(state.path().join("later.json"), r#"{"version":99}"#).unwrap();
-    fs::create_dir(state.path().join("other.json")).unwrap();
-    lineage.renew(&["a.example"]);
-    let output = sync(&service, state.path()).exits_with(78);
+    let host = Host::deployed();
+    fs::write(host.state().join("later.json"), r#"{"version":99}"#).unwrap();
+    fs::create_dir(host.state().join("other.json")).unwrap();
+    host.lineage.renew(&["a.example"]);
+    let output = host.sync().exits_with(78);
     assert!(
         output.stderr.contains("other.json: it is a directory; its lineage was not checked"),
         "{}",
         output.stderr
     );
-    assert!(is_bound_to(&service, "a.example", &lineage));
+    assert!(host.is_bound("a.example"));
 }
 
 #[test]
 fn key_is_never_sent_to_another_service() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let host = Host::new();
     // The hook named another service than the configuration, with a key of its own.
-    service.add_fault(Fault::status("*", 503).header("Retry-After", "3600"));
-    deploy(&service, &lineage, state.path()).exits_with(75);
-    let later = sync(&service, state.path()).without_env("EDGECERT_BASE_URL");
+    host.service.add_fault(Fault::status("*", 503).header("Retry-After", "3600"));
+    host.hook().exits_with(75);
+    let later = host.sync().without_env("EDGECERT_BASE_URL");
     let config = later.write_file("config.toml", "base_url = \"https://127.0.0.1:1\"\n");
     let later = later.env("EDGECERT_API_KEY", "for-the-other").env("EDGECERT_CONFIG", config);
-    let (requests, output) = requests_during(&service, || later.exits_with(78));
+    let (requests, output) = requests_during(&host.service, || later.exits_with(78));
     assert_eq!(requests, Vec::<String>::new());
     assert!(output.stderr.contains("with an API key that is not recorded"), "{}", output.stderr);
     assert!(output.stderr.contains("hint: run `edgecert sync --base-url http"), "{}", output.stderr);

@@ -8,8 +8,8 @@ use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use super::{change, deploy, file, is_bound_to, only_state, requests_during, sync};
-use crate::harness::{Hook, Lineage, sandbox, state_files, upload_count};
+use super::{change, deploy, file, is_bound_to, requests_during, sync};
+use crate::harness::{Hook, Host, Lineage, sandbox, state_files, upload_count};
 
 /// Runs `sync` with an action between its scan and its deployment, and returns the exit code.
 pub(super) fn sync_with(sync: Hook, state: &Path, action: impl FnOnce()) -> i32 {
@@ -32,60 +32,54 @@ fn sync_while_locked(mut sync: Hook, lock: &Path, action: impl FnOnce()) -> i32 
 
 #[test]
 fn concurrent_hook_keeps_its_overrides() {
-    let (service, state, other) = (sandbox(&["a.example"]), TempDir::new().unwrap(), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    lineage.renew(&["a.example"]);
-    let code = sync_with(sync(&service, state.path()), state.path(), || {
+    let (host, other) = (Host::deployed(), TempDir::new().unwrap());
+    host.lineage.renew(&["a.example"]);
+    let code = sync_with(host.sync(), host.state(), || {
         // Has the same effect as a hook that takes the lock first.
-        deploy(&service, &lineage, other.path()).args(["--verify", "off"]).succeeds();
-        fs::copy(file(other.path(), "json"), file(state.path(), "json")).unwrap();
+        deploy(&host.service, &host.lineage, other.path()).args(["--verify", "off"]).succeeds();
+        fs::copy(file(other.path(), "json"), host.state_file()).unwrap();
     });
-    assert_eq!((code, upload_count(&service)), (0, 2), "the hook's deployment is not repeated");
-    assert_eq!(only_state(state.path())["standing"]["settings"]["verify"], "off");
+    assert_eq!((code, upload_count(&host.service)), (0, 2), "the hook's deployment is not repeated");
+    assert_eq!(host.recorded()["standing"]["settings"]["verify"], "off");
 }
 
 #[test]
 fn concurrent_hook_failure_keeps_its_options() {
-    let (service, state, other) = (sandbox(&["a.example"]), TempDir::new().unwrap(), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    lineage.renew(&["a.example"]);
-    let code = sync_with(sync(&service, state.path()), state.path(), || {
-        let down = deploy(&service, &lineage, other.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+    let (host, other) = (Host::deployed(), TempDir::new().unwrap());
+    host.lineage.renew(&["a.example"]);
+    let code = sync_with(host.sync(), host.state(), || {
+        let down =
+            deploy(&host.service, &host.lineage, other.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
         down.env("EDGECERT_TIMEOUT", "1").args(["--verify", "off"]).exits_with(75);
-        fs::copy(file(other.path(), "json"), file(state.path(), "json")).unwrap();
+        fs::copy(file(other.path(), "json"), host.state_file()).unwrap();
     });
     assert_eq!(code, 0);
-    assert!(is_bound_to(&service, "a.example", &lineage));
-    assert_eq!(only_state(state.path())["sites"][0]["outcome"], "synced", "with the options of the hook");
+    assert!(host.is_bound("a.example"));
+    assert_eq!(host.recorded()["sites"][0]["outcome"], "synced", "with the options of the hook");
 }
 
 #[test]
 fn clock_skew_hides_no_drift() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    let mut ahead = only_state(state.path());
+    let host = Host::deployed();
+    let mut ahead = host.recorded();
     for (part, name) in [("", "begun"), ("", "last_success"), ("/result", "at")] {
         ahead.pointer_mut(part).unwrap()[name] = "2099-01-01T00:00:00Z".into();
     }
-    fs::write(file(state.path(), "json"), ahead.to_string()).unwrap();
-    let id = service.sites()[0]["id"].clone();
-    change(&service, &format!("/api/sites/{id}/update"), &serde_json::json!({"cert_id": null}));
-    sync(&service, state.path()).succeeds();
-    assert!(is_bound_to(&service, "a.example", &lineage));
+    fs::write(file(host.state(), "json"), ahead.to_string()).unwrap();
+    let id = host.service.sites()[0]["id"].clone();
+    change(&host.service, &format!("/api/sites/{id}/update"), &serde_json::json!({"cert_id": null}));
+    host.sync().succeeds();
+    assert!(host.is_bound("a.example"));
 }
 
 #[test]
 fn mounted_secret_may_change_during_sync() {
-    let (service, state, mount) = (sandbox(&["a.example"]), TempDir::new().unwrap(), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let (host, mount) = (Host::new(), TempDir::new().unwrap());
     let switch = |version: &str| {
         let directory = mount.path().join(version);
         fs::create_dir(&directory).unwrap();
-        fs::copy(lineage.file("fullchain.pem"), directory.join("tls.crt")).unwrap();
-        fs::copy(lineage.file("privkey.pem"), directory.join("tls.key")).unwrap();
+        fs::copy(host.lineage.file("fullchain.pem"), directory.join("tls.crt")).unwrap();
+        fs::copy(host.lineage.file("privkey.pem"), directory.join("tls.key")).unwrap();
         symlink(version, mount.path().join("..new")).unwrap();
         fs::rename(mount.path().join("..new"), mount.path().join("..data")).unwrap();
     };
@@ -93,30 +87,27 @@ fn mounted_secret_may_change_during_sync() {
     for name in ["tls.crt", "tls.key"] {
         symlink(format!("..data/{name}"), mount.path().join(name)).unwrap();
     }
-    let hook = crate::harness::edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
-    hook.args(["--lineage".as_ref(), mount.path().as_os_str()]).succeeds();
-    lineage.renew(&["a.example"]);
+    host.call().args(["--lineage".as_ref(), mount.path().as_os_str()]).succeeds();
+    host.lineage.renew(&["a.example"]);
     switch("..2");
-    let code = sync_with(sync(&service, state.path()), state.path(), || {
-        lineage.renew(&["a.example"]);
+    let code = sync_with(host.sync(), host.state(), || {
+        host.lineage.renew(&["a.example"]);
         switch("..3");
         fs::remove_dir_all(mount.path().join("..2")).unwrap();
     });
     assert_eq!(code, 0);
-    assert!(is_bound_to(&service, "a.example", &lineage));
+    assert!(host.is_bound("a.example"));
 }
 
 #[test]
 fn forgotten_lineage_stays_forgotten() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    lineage.renew(&["a.example"]);
+    let host = Host::deployed();
+    host.lineage.renew(&["a.example"]);
     // Has the same effect as `status --forget`, which takes the lock first.
-    let forget = || fs::remove_file(file(state.path(), "json")).unwrap();
-    let code = sync_with(sync(&service, state.path()), state.path(), forget);
-    assert_eq!((code, upload_count(&service)), (0, 1));
-    assert!(state_files(state.path()).is_empty());
+    let forget = || fs::remove_file(file(host.state(), "json")).unwrap();
+    let code = sync_with(host.sync(), host.state(), forget);
+    assert_eq!((code, upload_count(&host.service)), (0, 1));
+    assert!(state_files(host.state()).is_empty());
 }
 
 #[test]

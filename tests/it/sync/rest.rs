@@ -3,50 +3,47 @@
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{LISTING, deploy, is_bound_to, requests_during, sync};
-use crate::harness::{Lineage, Options, record, sandbox, sandbox_with, upload_count, world};
+use super::{LISTING, deploy, requests_during, sync};
+use crate::harness::{Host, Lineage, account, record, sandbox, upload_count};
 
 #[test]
 fn no_wait_causes_no_redeployment() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let sync = || sync(&service, state.path()).env("EDGECERT_WAIT", "0");
-    service.hold_pushes(true);
-    let output =
-        deploy(&service, &lineage, state.path()).env("EDGECERT_WAIT", "0").args(["--json"]).succeeds();
+    let host = Host::new();
+    let sync = || host.sync().env("EDGECERT_WAIT", "0");
+    host.service.hold_pushes(true);
+    let output = host.hook().env("EDGECERT_WAIT", "0").args(["--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: uploaded"]);
-    service.hold_pushes(false);
+    host.service.hold_pushes(false);
     // The push ends before the next run.
-    deploy(&service, &lineage, TempDir::new().unwrap().path()).env("EDGECERT_VERIFY", "off").succeeds();
-    let (requests, _) = requests_during(&service, || sync().succeeds());
+    deploy(&host.service, &host.lineage, TempDir::new().unwrap().path())
+        .env("EDGECERT_VERIFY", "off")
+        .succeeds();
+    let (requests, _) = requests_during(&host.service, || sync().succeeds());
     assert_eq!(requests, LISTING);
 }
 
 #[test]
 fn skipped_domain_causes_no_redeployment() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-    let hook = deploy(&service, &lineage, state.path()).args(["--skip-unmatched"]);
+    let host = Host::with(&["a.example"], &["a.example", "b.example"]);
+    let hook = host.hook().args(["--skip-unmatched"]);
     hook.for_domain("a.example").for_domain("b.example").succeeds();
-    let (requests, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
+    let (requests, _) = requests_during(&host.service, || host.sync().succeeds());
     assert_eq!(requests, LISTING);
-    service.add_site("b.example");
-    sync(&service, state.path()).succeeds();
-    assert!(is_bound_to(&service, "b.example", &lineage));
+    host.service.add_site("b.example");
+    host.sync().succeeds();
+    assert!(host.is_bound("b.example"));
 }
 
 #[test]
 fn returned_files_are_watched_again() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
+    let host = Host::deployed();
     for _ in 0..2 {
-        lineage.rename("fullchain.pem", "away.pem");
-        sync(&service, state.path()).exits_with(66);
-        sync(&service, state.path()).succeeds();
-        lineage.rename("away.pem", "fullchain.pem");
-        sync(&service, state.path()).succeeds();
-        let (requests, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
+        host.lineage.rename("fullchain.pem", "away.pem");
+        host.sync().exits_with(66);
+        host.sync().succeeds();
+        host.lineage.rename("away.pem", "fullchain.pem");
+        host.sync().succeeds();
+        let (requests, _) = requests_during(&host.service, || host.sync().succeeds());
         assert_eq!(requests, LISTING);
     }
 }
@@ -54,29 +51,26 @@ fn returned_files_are_watched_again() {
 #[test]
 fn missed_site_causes_no_further_upload() {
     // The service replaces the older one of two records for the domain, but the site is bound to the other one.
-    let site = json!({"id": 10, "account": 1, "domain": "a.example", "cert_id": 6});
     let records = [5, 6].map(|id| record(id, "a.example", "upload"));
-    let world = world(json!({"sites": [site], "certs": records}));
-    let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
-    let (state, lineage) = (TempDir::new().unwrap(), Lineage::issued_for(&["a.example"]));
-    let output = deploy(&service, &lineage, state.path()).exits_with(69);
+    let host = Host::of(account(&[(10, "a.example", Some(6))], &records), &["a.example"]);
+    let output = host.hook().exits_with(69);
     assert!(output.stderr.contains("bound to certificate 6 instead of the uploaded 5"), "{}", output.stderr);
     for _ in 0..2 {
-        let output = sync(&service, state.path()).args(["--json"]).exits_with(69);
+        let output = host.sync().args(["--json"]).exits_with(69);
         assert!(
             output
                 .stderr
                 .contains("a.example is misbound: it is bound to certificate 6, which is one of several")
         );
-        assert_eq!((&output.json()["changed"], upload_count(&service)), (&json!(false), 1));
+        assert_eq!((&output.json()["changed"], upload_count(&host.service)), (&json!(false), 1));
     }
-    deploy(&service, &lineage, state.path()).args(["--force"]).exits_with(69);
-    assert_eq!(upload_count(&service), 2);
-    lineage.renew(&["a.example"]);
-    sync(&service, state.path()).exits_with(69);
-    assert_eq!(upload_count(&service), 3, "another leaf is uploaded");
-    sync(&service, state.path()).args(["--rebind"]).succeeds();
-    assert!(is_bound_to(&service, "a.example", &lineage));
+    host.hook().args(["--force"]).exits_with(69);
+    assert_eq!(upload_count(&host.service), 2);
+    host.lineage.renew(&["a.example"]);
+    host.sync().exits_with(69);
+    assert_eq!(upload_count(&host.service), 3, "another leaf is uploaded");
+    host.sync().args(["--rebind"]).succeeds();
+    assert!(host.is_bound("a.example"));
 }
 
 #[test]
