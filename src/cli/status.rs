@@ -118,3 +118,17 @@ impl MonitoringArgs {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_the_check_are_recognised() {
+        let is_among = |line: &str| MonitoringArgs::is_among(line.split(' ').map(Cow::from));
+        for line in ["--check", "--check=true", "-w14", "-c 3", "-t 5", "--lag-warning=5h", "--allow-empty"] {
+            assert!(is_among(line), "{line}");
+        }
+        assert!(!is_among("--wide --verify --checks -v"));
+    }
+}

@@ -68,18 +68,13 @@ fn echoed_secrets_are_redacted() {
         serde_json::json!(format!("unexpected {one_line}")),
         serde_json::json!({"ok": true, "id": "7", "created": true, "bound_sites": [key, {"domain": API_KEY}], "not_after": API_KEY, "key_match": one_line}),
     ];
-    for (row, body) in bodies.iter().enumerate() {
-        for (column, status) in [200, 400, 401, 500].into_iter().enumerate() {
-            let service = sandbox(&["a.example"]);
-            for path in PATHS {
-                service.add_fault(
-                    Fault::status(path, status).body(body.clone()).times(9).header("Retry-After", "9999"),
-                );
-            }
-            // Each body and each status meets each call.
-            let hook = calls(&service, &lineage).nth((row + column) % 4).unwrap();
-            assert_no_secret(&hook.run(), &lineage);
+    for (row, (body, status)) in bodies.into_iter().zip([400, 401, 500, 200, 400, 200]).enumerate() {
+        let service = sandbox(&["a.example"]);
+        for path in PATHS {
+            let fault = Fault::status(path, status).body(body.clone());
+            service.add_fault(fault.times(9).header("Retry-After", "9999"));
         }
+        assert_no_secret(&calls(&service, &lineage).nth(row % 3).unwrap().run(), &lineage);
     }
 }
 

@@ -14,13 +14,9 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::harness::{
-    EdgeAddress, EdgeMode, Hook, Lineage, PYTHON, Sandbox, edgecert, request_lines, require_python_module,
-    sandbox,
+    EdgeAddress, EdgeMode, Hook, Host, Lineage, PYTHON, configured, edgecert, request_lines,
+    require_python_module,
 };
-
-fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
-    edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_STATE_DIR", state)
-}
 
 /// A call without the URL of the service and without the API key.
 fn status(state: &Path, arguments: &[&str]) -> Hook {
@@ -29,8 +25,8 @@ fn status(state: &Path, arguments: &[&str]) -> Hook {
 
 /// The only lineage in the JSON report.
 #[track_caller]
-fn lineage_status(state: &Path, arguments: &[&str]) -> Value {
-    let json = status(state, arguments).args(["--json"]).succeeds().json();
+fn lineage_status(host: &Host, arguments: &[&str]) -> Value {
+    let json = host.status(arguments).args(["--json"]).succeeds().json();
     assert_eq!(json["lineages"].as_array().unwrap().len(), 1, "{json}");
     json["lineages"][0].clone()
 }
@@ -41,40 +37,17 @@ fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
     files.filter(|file| file.extension().is_some_and(|other| other == ending)).collect()
 }
 
-/// The name of the only lineage with a state file.
-fn name(state: &Path) -> String {
-    let state_files = files(state, "json");
-    assert_eq!(state_files.len(), 1);
-    state_files[0].file_stem().unwrap().to_str().unwrap().to_owned()
-}
-
-/// Edits the only state file.
-fn edit_state(state: &Path, change: impl FnOnce(&mut Value)) {
-    let path = files(state, "json").remove(0);
-    let mut recorded = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    change(&mut recorded);
-    fs::write(path, recorded.to_string()).unwrap();
-}
-
-/// Adds a configuration file with a lineage.
-fn configured(hook: Hook, lineage: &Lineage) -> Hook {
-    let text = format!("[[lineage]]\npath = '{}'\n", lineage.path().display());
-    let file = hook.write_file("config.toml", &text);
-    hook.env("EDGECERT_CONFIG", file)
-}
-
 #[test]
 fn status_follows_a_lineage_through_its_life() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let new = configured(status(state.path(), &["--json"]), &lineage).succeeds().json();
+    let host = Host::new();
+    let new = configured(host.status(&["--json"]), &[&host.lineage]).succeeds().json();
     assert_eq!(new["lineages"][0]["state"], "new");
 
-    let done = deploy(&service, &lineage, state.path()).args(["--json"]).succeeds().json();
-    let lineage_status = || lineage_status(state.path(), &[]);
+    let done = host.hook().args(["--json"]).succeeds().json();
+    let lineage_status = || lineage_status(&host, &[]);
     let deployed = lineage_status();
     assert_eq!((&deployed["state"], &deployed["client"]), (&json!("deployed"), &json!("certbot")));
-    assert_eq!(deployed["name"], name(state.path()));
+    assert_eq!(deployed["name"], host.name());
     assert_eq!(deployed["on_disk"], deployed["deployed"]);
     assert_eq!(deployed["on_disk"]["fingerprint"], done["certificate"]["fingerprint"]);
     assert_eq!(deployed["sites"][0]["cert_id"], done["sites"][0]["cert_id"]);
@@ -84,13 +57,13 @@ fn status_follows_a_lineage_through_its_life() {
     );
     assert_eq!((&deployed["last_error"], &deployed["pending_since"]), (&json!(null), &json!(null)));
 
-    lineage.renew(&["a.example"]);
+    host.lineage.renew(&["a.example"]);
     let renewed = lineage_status();
     assert_eq!((&renewed["state"], &renewed["sites"][0]["on_record"]), (&json!("renewed"), &json!(false)));
     assert_eq!(renewed["deployed"], deployed["deployed"]);
     assert!(renewed["pending_since"].is_string());
 
-    let hook = deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+    let hook = host.hook().env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
     hook.args(["--timeout", "1"]).exits_with(75);
     let pending = lineage_status();
     assert_eq!((&pending["state"], &pending["generation"]), (&json!("pending"), &json!(2)));
@@ -101,9 +74,9 @@ fn status_follows_a_lineage_through_its_life() {
     );
     assert!(pending["last_error"]["error"].as_str().unwrap().contains("cannot reach the service at"));
 
-    deploy(&service, &lineage, state.path()).succeeds();
+    host.hook().succeeds();
     assert_eq!(lineage_status()["state"], "deployed");
-    fs::remove_file(lineage.file("fullchain.pem")).unwrap();
+    fs::remove_file(host.lineage.file("fullchain.pem")).unwrap();
     let gone = lineage_status();
     assert_eq!((&gone["state"], &gone["on_disk"]), (&json!("gone"), &json!(null)));
 }
@@ -118,59 +91,53 @@ fn status_of_a_fresh_host_creates_nothing() {
 
 #[test]
 fn status_needs_neither_key_nor_service() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    let before = request_lines(&service).len();
-    fs::remove_file(lineage.file("privkey.pem")).unwrap();
-    fs::create_dir(lineage.file("privkey.pem")).unwrap();
-    let lineage_status = lineage_status(state.path(), &["--verify"]);
+    let host = Host::deployed();
+    let before = request_lines(&host.service).len();
+    fs::remove_file(host.lineage.file("privkey.pem")).unwrap();
+    fs::create_dir(host.lineage.file("privkey.pem")).unwrap();
+    let lineage_status = lineage_status(&host, &["--verify"]);
     assert_eq!(
         (&lineage_status["state"], &lineage_status["on_disk"]),
         (&json!("deployed"), &lineage_status["deployed"])
     );
-    assert_eq!(request_lines(&service).len(), before);
+    assert_eq!(request_lines(&host.service).len(), before);
 }
 
 #[test]
 fn verify_shows_what_is_served() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
+    let host = Host::deployed();
     // The edge address is the one given to the deployment.
-    let served = |arguments: &[&str]| lineage_status(state.path(), arguments)["sites"][0]["served"].clone();
+    let served = |arguments: &[&str]| lineage_status(&host, arguments)["sites"][0]["served"].clone();
     assert_eq!(served(&[]), json!(null));
     let seen = served(&["--verify"]);
     assert_eq!(
         (&seen["outcome"], &seen["served"], &seen["addresses"]),
         (&json!("served"), &json!(1), &json!(1))
     );
-    assert!(status(state.path(), &["--verify"]).succeeds().stdout.contains("* a.example  served 1/1  "));
+    assert!(host.status(&["--verify"]).succeeds().stdout.contains("* a.example  served 1/1  "));
 
-    let old = lineage_status(state.path(), &[])["on_disk"]["not_after"].clone();
-    lineage.renew(&["a.example"]);
+    let old = lineage_status(&host, &[])["on_disk"]["not_after"].clone();
+    host.lineage.renew(&["a.example"]);
     let seen = served(&["--verify"]);
     assert_eq!((&seen["outcome"], &seen["not_after"]), (&json!("stale"), &old));
     assert!(seen["stale"][0].as_str().unwrap().contains("still serves the certificate of"), "{seen}");
-    assert!(status(state.path(), &["--verify"]).succeeds().stdout.contains("~ a.example  stale 0/1, "));
+    assert!(host.status(&["--verify"]).succeeds().stdout.contains("~ a.example  stale 0/1, "));
 
     let seen = served(&["--verify", "--edge-address", "127.0.0.1:1"]);
     assert_eq!(
         (&seen["outcome"], &seen["unreachable"]),
         (&json!("unreachable"), &json!(["127.0.0.1:1 refuses connections"]))
     );
-    let output = status(state.path(), &["--verify", "--edge-address", "nonsense"]).exits_with(2);
+    let output = host.status(&["--verify", "--edge-address", "nonsense"]).exits_with(2);
     assert!(output.stderr.contains("expected HOST:PORT"), "{}", output.stderr);
 }
 
 #[test]
 fn refused_name_is_critical() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    let refusing = service.open_edge_address(&EdgeAddress::new(EdgeMode::Refuse));
+    let host = Host::deployed();
+    let refusing = host.service.open_edge_address(&EdgeAddress::new(EdgeMode::Refuse));
     let verify = ["--verify", "--edge-address", &refusing];
-    let output = status(state.path(), &verify).args(["--check"]).exits_with(2);
+    let output = host.status(&verify).args(["--check"]).exits_with(2);
     assert!(
         output.stdout.contains(": no valid certificate served (a.example, as its edge was last seen)\n"),
         "{}",
@@ -178,56 +145,52 @@ fn refused_name_is_critical() {
     );
     let expected = format!("a.example: {refusing} rejects the handshake for this name");
     assert!(output.stdout.contains(&expected), "{}", output.stdout);
-    assert_eq!(lineage_status(state.path(), &verify)["sites"][0]["served"]["outcome"], "stale");
+    assert_eq!(lineage_status(&host, &verify)["sites"][0]["served"]["outcome"], "stale");
 }
 
 #[test]
 fn deployed_leaf_is_recognised_without_file() {
     for key in [&["genrsa", "2048"][..], &["ecparam", "-genkey", "-noout", "-name", "prime256v1"]] {
-        let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-        let lineage = Lineage::from_openssl(key, &["-days", "20"]);
-        deploy(&service, &lineage, state.path()).succeeds();
-        fs::remove_file(lineage.file("fullchain.pem")).unwrap();
-        let seen = lineage_status(state.path(), &["--verify"])["sites"][0]["served"].clone();
+        let host = Host { lineage: Lineage::from_openssl(key, &["-days", "20"]), ..Host::new() };
+        host.hook().succeeds();
+        fs::remove_file(host.lineage.file("fullchain.pem")).unwrap();
+        let seen = lineage_status(&host, &["--verify"])["sites"][0]["served"].clone();
         assert_eq!(seen["outcome"], "served", "{key:?}: {seen}");
     }
 }
 
 #[test]
 fn check_prints_one_line() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
+    let host = Host::deployed();
     let check = |arguments: &[&str], code: i32, line: &str| {
-        let output = status(state.path(), arguments).args(["--check"]).exits_with(code);
-        let line = line.replace("NAME", &name(state.path()));
+        let output = host.status(arguments).args(["--check"]).exits_with(code);
+        let line = line.replace("NAME", &host.name());
         assert!(output.stdout.starts_with(&line), "{line:?} is wanted: {}", output.stdout);
         assert_eq!(
             (output.stdout.lines().count(), output.stderr.as_str()),
             (if code == 0 { 1 } else { 2 }, "")
         );
-        let json = status(state.path(), arguments).args(["--check", "--json"]).exits_with(code).json();
+        let json = host.status(arguments).args(["--check", "--json"]).exits_with(code).json();
         assert_eq!((&json["exit_code"], &json["ok"]), (&json!(code), &json!(code == 0)));
-        assert_eq!(json["lineages"][0]["name"], name(state.path()));
+        assert_eq!(json["lineages"][0]["name"], host.name());
     };
     check(&[], 0, "EDGECERT OK - 1 lineage, nothing pending, ");
     check(&["-w", "10000"], 1, "EDGECERT WARNING - NAME: certificate expires in ");
 
-    lineage.renew(&["a.example"]);
-    deploy(&service, &lineage, state.path()).fails_temporarily(&service);
+    host.lineage.renew(&["a.example"]);
+    host.hook().fails_temporarily(&host.service);
     check(&[], 0, "EDGECERT OK - 1 lineage, 1 pending within the limit, ");
-    edit_state(state.path(), |recorded| recorded["pending_since"] = json!("2026-01-01T00:00:00Z"));
+    host.edit(|recorded| recorded["pending_since"] = json!("2026-01-01T00:00:00Z"));
     check(&[], 2, "EDGECERT CRITICAL - NAME: pending for ");
 }
 
 #[test]
 fn unseen_renewal_is_pending_since_written() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_days_ago(10, "x", &["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    lineage.renew_between(&["a.example"], [-5, 85]);
-    status(state.path(), &["--check"]).succeeds();
-    let path = lineage.file("fullchain.pem");
+    let host = Host { lineage: Lineage::issued_days_ago(10, "x", &["a.example"]), ..Host::new() };
+    host.hook().succeeds();
+    host.lineage.renew_between(&["a.example"], [-5, 85]);
+    host.status(&["--check"]).succeeds();
+    let path = host.lineage.file("fullchain.pem");
     let written = fs::metadata(&path).unwrap().modified().unwrap() - Duration::from_secs(2 * 86_400);
     let set_written = |at| File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
     set_written(written);
@@ -236,8 +199,8 @@ fn unseen_renewal_is_pending_since_written() {
         OffsetDateTime::parse(since, &Rfc3339).unwrap().unix_timestamp()
     };
     let seconds = written.duration_since(UNIX_EPOCH).unwrap().as_secs();
-    assert_eq!(pending_since(&lineage_status(state.path(), &[])), i64::try_from(seconds).unwrap());
-    let output = status(state.path(), &["--check"]).exits_with(2);
+    assert_eq!(pending_since(&lineage_status(&host, &[])), i64::try_from(seconds).unwrap());
+    let output = host.status(&["--check"]).exits_with(2);
     assert!(
         output.stdout.contains("(no run has seen this certificate); run `edgecert sync`\n"),
         "{}",
@@ -246,42 +209,21 @@ fn unseen_renewal_is_pending_since_written() {
     // The file's time may be lost, for example in an archive. The file cannot have been written before the certificate
     // was issued.
     set_written(UNIX_EPOCH);
-    let lineage_status = lineage_status(state.path(), &[]);
+    let lineage_status = lineage_status(&host, &[]);
     assert_eq!(lineage_status["pending_since"], lineage_status["on_disk"]["not_before"]);
 }
 
 #[test]
-fn damaged_state_warns_until_forgotten() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    let name = name(state.path());
-    fs::write(state.path().join(format!("{name}.json")), "{").unwrap();
-    let first = status(state.path(), &[]).exits_with(78);
-    assert!(first.stderr.contains("is not a valid state file; renamed to"), "{}", first.stderr);
-    for _ in 0..2 {
-        let again = status(state.path(), &[]).exits_with(78);
-        assert!(again.stderr.contains(&format!("`edgecert status --forget {name}`")), "{}", again.stderr);
-        assert_eq!(again.stderr.lines().count(), 1);
-        let check = status(state.path(), &["--check"]).exits_with(1);
-        assert!(check.stdout.contains("is an invalid state file"), "{}", check.stdout);
-    }
-    status(state.path(), &["--forget", &name]).succeeds();
-    status(state.path(), &["--check", "--allow-empty"]).succeeds();
-}
-
-#[test]
 fn unusable_state_file_is_a_failure() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    deploy(&service, &Lineage::issued_for(&["a.example"]), state.path()).succeeds();
+    let host = Host::deployed();
     let expect = |code: i32, reason: &str| {
-        let json = status(state.path(), &["--json"]).exits_with(code).json();
+        let json = host.status(&["--json"]).exits_with(code).json();
         assert!(json["error"].as_str().unwrap().contains(reason), "{json}");
         assert_eq!(json["ok"], false);
         assert_eq!(json["lineages"][0]["sites"][0]["outcome"], "served", "the others are shown");
-        assert!(status(state.path(), &[]).exits_with(code).stdout.contains("a.example"));
+        assert!(host.status(&[]).exits_with(code).stdout.contains("a.example"));
     };
-    let other = state.path().join("other-0123456789.json");
+    let other = host.state().join("other-0123456789.json");
     fs::create_dir(&other).unwrap();
     expect(66, "it is a directory");
     fs::remove_dir(&other).unwrap();
@@ -308,16 +250,15 @@ print(json.dumps([[s.name, s.labels.get('lineage', ''), s.labels.get('site', '')
 
 #[test]
 fn prometheus_parses_the_metrics() {
-    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    edit_state(state.path(), |recorded| {
+    let host = Host::with(&["a.example", "b.example"], &["a.example", "b.example"]);
+    host.hook().succeeds();
+    host.edit(|recorded| {
         recorded["last_success"] = json!("2026-01-01T00:00:00Z");
     });
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("edgecert.prom");
     fs::write(&file, "an earlier one").unwrap();
-    let output = status(state.path(), &["--metrics", file.to_str().unwrap()]).succeeds();
+    let output = host.status(&["--metrics", file.to_str().unwrap()]).succeeds();
     assert_eq!(output.stdout, "");
     let samples = parse_metrics(&file);
     assert_eq!(samples.len(), 18, "{samples:?}");
@@ -325,7 +266,7 @@ fn prometheus_parses_the_metrics() {
         let value = |metric: &str| {
             let found = samples.iter().find(|(name, _, other, _)| name == metric && other == site);
             let (_, lineage, _, value) = found.unwrap_or_else(|| panic!("{metric} of {site}: {samples:?}"));
-            assert_eq!(*lineage, name(state.path()));
+            assert_eq!(*lineage, host.name());
             *value
         };
         assert_eq!((value("edgecert_pending"), value("edgecert_deploy_lag_seconds")), (0, 0));
@@ -356,56 +297,57 @@ fn metrics_replace_only_regular_files() {
 
 #[test]
 fn lineage_is_forgotten_by_name_or_path() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let host = Host::new();
     let other = Lineage::issued_for(&["a.example"]);
-    let link = state.path().join("link");
-    symlink(lineage.path(), &link).unwrap();
-    deploy(&service, &lineage, state.path()).succeeds();
-    let known = name(state.path());
+    let link = host.state().join("link");
+    symlink(host.lineage.path(), &link).unwrap();
+    host.hook().succeeds();
+    let known = host.name();
     let path = |path: PathBuf| path.to_str().unwrap().to_owned();
-    let names = [known.clone(), path(lineage.path().into()), path(lineage.file("fullchain.pem")), path(link)];
+    let names = [
+        known.clone(),
+        path(host.lineage.path().into()),
+        path(host.lineage.file("fullchain.pem")),
+        path(link),
+    ];
     for wanted in names {
-        let output = status(state.path(), &["--forget", other.path().to_str().unwrap()]).exits_with(66);
+        let output = host.status(&["--forget", other.path().to_str().unwrap()]).exits_with(66);
         assert!(output.stderr.contains(&format!("known lineages: {known}")), "{}", output.stderr);
-        let output = status(state.path(), &["--forget", &wanted, "--json"]).succeeds();
+        let output = host.status(&["--forget", &wanted, "--json"]).succeeds();
         assert_eq!((&output.json()["forgotten"], &output.json()["warnings"]), (&json!(known), &json!([])));
-        assert_eq!(files(state.path(), "json"), [] as [PathBuf; 0]);
-        status(state.path(), &["--forget", &wanted]).exits_with(66);
-        deploy(&service, &lineage, state.path()).succeeds();
+        assert_eq!(files(host.state(), "json"), [] as [PathBuf; 0]);
+        host.status(&["--forget", &wanted]).exits_with(66);
+        host.hook().succeeds();
     }
-    let output = configured(status(state.path(), &["--forget", &known]), &lineage).succeeds();
+    let output = configured(host.status(&["--forget", &known]), &[&host.lineage]).succeeds();
     assert!(output.stderr.contains("a [[lineage]] in the configuration names"), "{}", output.stderr);
     assert_eq!(output.stdout, format!("forgot {known}\n"));
 }
 
 #[test]
 fn locked_lineage_is_not_forgotten() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &lineage, state.path()).succeeds();
-    let name = name(state.path());
-    let lock = File::options().write(true).open(state.path().join(format!("{name}.lock"))).unwrap();
+    let host = Host::deployed();
+    let name = host.name();
+    let lock = File::options().write(true).open(host.state().join(format!("{name}.lock"))).unwrap();
     lock.lock().unwrap();
-    let output = status(state.path(), &["--forget", &name]).exits_with(75);
+    let output = host.status(&["--forget", &name]).exits_with(75);
     assert!(output.stderr.contains(&format!("still deploying {name}")), "{}", output.stderr);
     drop(lock);
-    assert_eq!(lineage_status(state.path(), &[])["name"], *name);
+    assert_eq!(lineage_status(&host, &[])["name"], *name);
 }
 
 #[test]
 fn ambiguous_path_forgets_nothing() {
-    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let host = Host::new();
     for name in ["one", "two"] {
         for (from, ending) in [("fullchain.pem", "crt"), ("privkey.pem", "key")] {
-            fs::copy(lineage.file(from), lineage.file(&format!("{name}.{ending}"))).unwrap();
+            fs::copy(host.lineage.file(from), host.lineage.file(&format!("{name}.{ending}"))).unwrap();
         }
-        let hook = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
-        let [cert, key] = ["crt", "key"].map(|ending| lineage.file(&format!("{name}.{ending}")));
+        let hook = host.call();
+        let [cert, key] = ["crt", "key"].map(|ending| host.lineage.file(&format!("{name}.{ending}")));
         hook.env("LEGO_CERT_PATH", cert).env("LEGO_CERT_KEY_PATH", key).succeeds();
     }
-    let output = status(state.path(), &["--forget", lineage.path().to_str().unwrap()]).exits_with(66);
+    let output = host.status(&["--forget", host.lineage.path().to_str().unwrap()]).exits_with(66);
     assert!(output.stderr.contains("nothing was forgotten"), "{}", output.stderr);
-    assert_eq!(files(state.path(), "json").len(), 2);
+    assert_eq!(files(host.state(), "json").len(), 2);
 }

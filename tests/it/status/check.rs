@@ -2,38 +2,19 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 use tempfile::TempDir;
-use time::macros::format_description;
-use time::{Duration, OffsetDateTime};
 
-use super::{configured, deploy, edit_state, name, status};
+use super::status;
 use crate::harness::{
-    Hook, Lineage, Output, PANIC_IN_SLEEP, Sandbox, cannot_run, require_tracer, sandbox, set_back, sync,
+    Hook, Host, Lineage, Output, PANIC_IN_SLEEP, cannot_run, configured, require_tracer, set_back_file,
 };
 
-/// A sandbox with a site, and a state directory.
-struct Host {
-    service: Sandbox,
-    state: TempDir,
-}
-
 impl Host {
-    fn new() -> Self {
-        Self { service: sandbox(&["a.example"]), state: TempDir::new().unwrap() }
-    }
-
-    /// A host with a deployed lineage.
-    fn deployed() -> (Self, Lineage) {
-        let (host, lineage) = (Self::new(), Lineage::issued_for(&["a.example"]));
-        deploy(&host.service, &lineage, host.state.path()).succeeds();
-        (host, lineage)
-    }
-
     fn check(&self, arguments: &[&str]) -> Hook {
-        status(self.state.path(), &["--check"]).args(arguments)
+        self.status(&["--check"]).args(arguments)
     }
 
     /// Runs the check and returns its exit code and its first line.
@@ -41,35 +22,6 @@ impl Host {
         let output = self.check(arguments).run();
         (output.code, first_line(&output))
     }
-
-    fn sync(&self) -> Output {
-        sync(&self.service, self.state.path()).succeeds()
-    }
-
-    /// Edits the record of the last `sync`.
-    fn edit_last_sync(&self, exit_code: u8, age: Duration) {
-        let record = json!({
-            "version": 1, "ended_at": rfc3339(now() - age), "exit_code": exit_code, "message": "the message",
-            "failing_since": null,
-        });
-        fs::write(self.state.path().join("last-sync"), record.to_string()).unwrap();
-    }
-
-    fn state_file(&self) -> PathBuf {
-        self.state.path().join(format!("{}.json", name(self.state.path())))
-    }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "certificates and records that are so old, for the real program"
-)]
-fn now() -> OffsetDateTime {
-    OffsetDateTime::now_utc()
-}
-
-fn rfc3339(at: OffsetDateTime) -> String {
-    at.format(format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z")).unwrap()
 }
 
 #[track_caller]
@@ -88,7 +40,7 @@ fn usage_error_is_unknown() {
         (&["-w", "soon"], "invalid value 'soon' for '--warning <LIMIT>': expected days (14), a duration"),
         (&["-t", "0"], "expected a whole number of seconds above 0"),
     ];
-    let (host, _lineage) = Host::deployed();
+    let host = Host::deployed();
     for (arguments, message) in rows {
         let output = host.check(arguments).exits_with(3);
         assert!(first_line(&output).starts_with("EDGECERT UNKNOWN - "), "{}", output.stdout);
@@ -101,26 +53,18 @@ fn usage_error_is_unknown() {
         assert!(json["error"].as_str().unwrap().contains(message), "{json}");
     }
     // Without `--check`, it is a usage error as in any command.
-    let output = status(host.state.path(), &["--nonsense"]).exits_with(2);
+    let output = host.status(&["--nonsense"]).exits_with(2);
     assert_eq!(output.stdout, "");
     // Only a monitoring system uses these flags.
-    for arguments in [
-        &["--chek", "-w", "14"][..],
-        &["--check=true"],
-        &["-w14"],
-        &["-c", "3"],
-        &["-t", "5"],
-        &["--lag-warning=5h"],
-        &["--allow-empty"],
-    ] {
-        let output = status(host.state.path(), arguments).exits_with(3);
+    for arguments in [&["--chek", "-w", "14"][..], &["--check=true"], &["-t", "5"]] {
+        let output = host.status(arguments).exits_with(3);
         assert!(output.stdout.starts_with("EDGECERT UNKNOWN - "), "{arguments:?}: {}", output.stdout);
     }
 }
 
 #[test]
 fn unreadable_state_is_unknown() {
-    let (host, _lineage) = Host::deployed();
+    let host = Host::deployed();
     let unusable = |path: &Path, config: &str| {
         let hook = status(path, &["--check", "--allow-empty"]);
         let config = hook.write_file("config.toml", config);
@@ -129,11 +73,11 @@ fn unreadable_state_is_unknown() {
     let file = host.state_file();
     let shown = unusable(&file, "");
     assert!(shown.starts_with("EDGECERT UNKNOWN - cannot read the state directory "), "{shown}");
-    let shown = unusable(host.state.path(), "nonsense = 1\n");
+    let shown = unusable(host.state(), "nonsense = 1\n");
     assert!(shown.starts_with("EDGECERT UNKNOWN - ") && shown.contains("nonsense"), "{shown}");
 
     // A file that cannot be read, beside one that can.
-    let other = host.state.path().join("other-0123456789.json");
+    let other = host.state().join("other-0123456789.json");
     fs::create_dir(&other).unwrap();
     let (code, line) = host.verdict(&[]);
     assert!(code == 3 && line.contains("| pending=0;;;0 "), "{line}");
@@ -164,7 +108,7 @@ fn no_lineage_is_unknown_unless_allowed() {
     }
     // A configured lineage is known.
     let lineage = Lineage::issued_for(&["a.example"]);
-    configured(status(state.path(), &["--check"]), &lineage).exits_with(0);
+    configured(status(state.path(), &["--check"]), &[&lineage]).exits_with(0);
 }
 
 #[test]
@@ -174,7 +118,7 @@ fn time_limit_ends_a_hang() {
         assert_eq!(output.stdout, format!("{LINE}UNKNOWN: timed out after 1 second\n"));
         assert_eq!(output.stderr, "");
     };
-    let (host, _lineage) = Host::deployed();
+    let host = Host::deployed();
     assert_eq!(host.verdict(&["-t", "600"]).0, 0);
     // An edge that accepts connections and stays silent.
     let edge = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -189,7 +133,7 @@ fn time_limit_ends_a_hang() {
 #[test]
 fn time_limit_leaves_no_temporary_file() {
     require_tracer("strace");
-    let (host, directory) = (Host::deployed().0, TempDir::new().unwrap());
+    let (host, directory) = (Host::deployed(), TempDir::new().unwrap());
     let file = directory.path().join("edgecert.prom");
     // A disk that takes longer to write the file.
     let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=fsync:delay_enter=4000000"];
@@ -202,7 +146,7 @@ fn time_limit_leaves_no_temporary_file() {
 #[test]
 fn verdict_is_printed_once() {
     require_tracer("strace");
-    let (host, _lineage) = Host::deployed();
+    let host = Host::deployed();
     // The time limit ends while the verdict is written.
     let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=write:delay_enter=3000000:when=1"];
     let output = host.check(&["-t", "1"]).under(&strace).exits_with(0);
@@ -213,7 +157,7 @@ fn verdict_is_printed_once() {
 #[test]
 fn panic_is_unknown() {
     require_tracer("strace");
-    let (host, _lineage) = Host::deployed();
+    let host = Host::deployed();
     // The edge is silent, so only the thread of the time limit ends.
     let edge = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = edge.local_addr().unwrap().to_string();
@@ -226,59 +170,25 @@ fn panic_is_unknown() {
 
 #[test]
 fn late_sync_raises_an_alert() {
-    let (host, _lineage) = Host::deployed();
+    let host = Host::deployed();
     assert_eq!(host.verdict(&[]).0, 0, "a fresh deployment");
-    host.sync();
+    host.sync().succeeds();
     assert_eq!(host.verdict(&[]).0, 0);
-    let hours = Duration::hours;
-    for (age, arguments, code) in [
-        (hours(2), &[][..], 0),
-        (hours(4), &[], 1),
-        (hours(25), &["--sync-warning", "off"], 2),
-        (hours(25), &["--sync-warning", "off", "--sync-critical", "off"], 0),
-    ] {
-        host.edit_last_sync(0, age);
-        let (found, line) = host.verdict(arguments);
-        assert_eq!(found, code, "{age} {arguments:?}: {line}");
-        if code > 0 {
-            assert!(line.contains(&format!(" - sync last ran {} hours ago", age.whole_hours())), "{line}");
-            let details = host.check(arguments).run().stdout;
-            assert!(details.contains(" hours ago; check its timer with `edgecert doctor`\n"), "{details}");
-        }
-    }
-    host.edit_last_sync(78, hours(2));
-    let details = host.check(&[]).exits_with(1).stdout;
-    assert!(details.contains("sync failed with exit code 78: the message\n"), "{details}");
+    set_back_file(&host.state().join("last-sync"), 4 * 3_600);
+    let output = host.check(&[]).exits_with(1);
+    assert!(first_line(&output).contains(" - sync last ran 4 hours ago"), "{}", output.stdout);
+    assert!(
+        output.stdout.contains(" hours ago; check its timer with `edgecert doctor`\n"),
+        "{}",
+        output.stdout
+    );
+    assert_eq!(host.verdict(&["--sync-warning", "off"]).0, 0);
     // It has never run.
-    fs::remove_file(host.state.path().join("last-sync")).unwrap();
-    for hours in [4, 40] {
-        set_back(host.state.path(), hours * 3_600);
-        let (code, line) = host.verdict(&[]);
-        assert!(code == 1 && line.contains(" - sync has never run; check its timer with"), "{line}");
-        assert!(line.ends_with("s;10800;;0"), "{line}");
-    }
-    assert_eq!(host.verdict(&["--sync-warning", "off", "--sync-critical", "off"]).0, 0);
-    // Earlier releases recorded only that it checked the edges.
-    for (age, code) in [(hours(2), 0), (hours(25), 1)] {
-        let checked_at = rfc3339(now() - age);
-        edit_state(host.state.path(), |recorded| recorded["edge_checked_at"] = json!(checked_at));
-        let (found, line) = host.verdict(&[]);
-        assert_eq!(found, code, "{age}: {line}");
-    }
-}
-
-#[test]
-fn unusable_sync_record_is_reported() {
-    let (host, _lineage) = Host::deployed();
-    let path = host.state.path().join("last-sync");
-    set_back(host.state.path(), 5 * 86_400);
-    let future = r#"{"version":1,"ended_at":"2100-01-01T00:00:00Z","exit_code":0,"message":null,"failing_since":null}"#;
-    for (contents, code) in [("{", 1), (future, 1), (r#"{"version":9}"#, 3)] {
-        fs::write(&path, contents).unwrap();
-        let (found, line) = host.verdict(&[]);
-        assert_eq!(found, code, "{line}");
-        assert!(line.contains("last-sync") && !line.contains("sync_age"), "{line}");
-    }
+    fs::remove_file(host.state().join("last-sync")).unwrap();
+    host.set_back(4 * 3_600);
+    let (code, line) = host.verdict(&[]);
+    assert!(code == 1 && line.contains(" - sync has never run; check its timer with"), "{line}");
+    assert!(line.ends_with("s;10800;;0"), "{line}");
 }
 
 /// Debian's program that negates the state of a plugin.
@@ -289,7 +199,7 @@ fn monitoring_plugins_read_the_verdict() {
     if !Path::new(NEGATE).exists() {
         cannot_run("negate is not installed (Debian package monitoring-plugins-basic)");
     }
-    let (host, _lineage) = Host::deployed();
+    let host = Host::deployed();
     for (arguments, code, text) in [
         (&[][..], 2, "EDGECERT CRITICAL - 1 lineage, nothing pending"),
         (&["-w", "100%"], 1, "EDGECERT WARNING - "),

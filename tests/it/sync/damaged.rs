@@ -10,7 +10,7 @@ use super::{configured, deploy, file, is_bound_to, sync};
 use crate::harness::{Hook, Lineage, Output, Sandbox, edgecert, edit_state, sandbox};
 
 /// A host with two lineages; the deployment of one is pending, and its state file is damaged.
-struct Host {
+struct DamagedHost {
     service: Sandbox,
     state: TempDir,
     lineage: Lineage,
@@ -19,13 +19,13 @@ struct Host {
     state_file: PathBuf,
 }
 
-impl Host {
-    fn new(contents: &[u8]) -> Self {
+impl DamagedHost {
+    fn new() -> Self {
         let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
         let [lineage, other] = ["a.example", "b.example"].map(|name| Lineage::issued_for(&[name]));
         deploy(&service, &lineage, state.path()).fails_temporarily(&service);
         let state_file = file(state.path(), "json");
-        fs::write(&state_file, contents).unwrap();
+        fs::write(&state_file, "{").unwrap();
         deploy(&service, &other, state.path()).succeeds();
         Self { service, state, lineage, other, state_file }
     }
@@ -64,40 +64,30 @@ impl Host {
 
 #[test]
 fn damaged_pending_state_fails_every_sync() {
-    for contents in [&b"{\"version\":1,"[..], b"", &[0; 512], b"\xff\xfe", b"null"] {
-        let host = Host::new(contents);
-        for _ in 0..3 {
-            let output = host.sync().exits_with(78);
-            host.assert_unresolved(&output);
-            assert!(
-                output.shown().ends_with("2 lineages: 1 unchanged, 1 failed (TIME)\n"),
-                "{}",
-                output.stdout
-            );
-            let shown = host.status(&[]).exits_with(78);
-            assert!(
-                shown.stderr.contains(&format!("`edgecert status --forget {}`", host.name())),
-                "{}",
-                shown.stderr
-            );
-            host.status(&["--check"]).exits_with(1);
-        }
-        assert_eq!(fs::read(host.kept()).unwrap(), contents);
-        // The work of others goes on.
-        host.other.renew(&["b.example"]);
-        host.sync().exits_with(78);
-        assert!(is_bound_to(&host.service, "b.example", &host.other));
-        // Pending for longer than the limit.
-        let written = UNIX_EPOCH + Duration::from_secs(1_767_225_600);
-        File::options().write(true).open(host.kept()).unwrap().set_modified(written).unwrap();
-        let output = host.status(&["--check"]).exits_with(2);
-        assert!(output.stdout.contains("may be pending and is not retried"), "{}", output.stdout);
+    let host = DamagedHost::new();
+    for _ in 0..2 {
+        let output = host.sync().exits_with(78);
+        host.assert_unresolved(&output);
+        assert!(output.shown().ends_with("2 lineages: 1 unchanged, 1 failed (TIME)\n"), "{}", output.stdout);
+        let shown = host.status(&[]).exits_with(78);
+        assert!(shown.stderr.contains(&format!("`edgecert status --forget {}`", host.name())));
+        host.status(&["--check"]).exits_with(1);
     }
+    assert_eq!(fs::read(host.kept()).unwrap(), b"{");
+    // The work of others goes on.
+    host.other.renew(&["b.example"]);
+    host.sync().exits_with(78);
+    assert!(is_bound_to(&host.service, "b.example", &host.other));
+    // Pending for longer than the limit.
+    let written = UNIX_EPOCH + Duration::from_secs(1_767_225_600);
+    File::options().write(true).open(host.kept()).unwrap().set_modified(written).unwrap();
+    let output = host.status(&["--check"]).exits_with(2);
+    assert!(output.stdout.contains("may be pending and is not retried"), "{}", output.stdout);
 }
 
 #[test]
 fn deploying_again_resolves_a_damaged_state() {
-    let host = Host::new(b"{");
+    let host = DamagedHost::new();
     host.sync().exits_with(78);
     deploy(&host.service, &host.lineage, host.state.path()).succeeds();
     let output = host.sync().succeeds();
@@ -108,7 +98,7 @@ fn deploying_again_resolves_a_damaged_state() {
 
 #[test]
 fn failed_deployment_is_pending_again() {
-    let host = Host::new(b"{");
+    let host = DamagedHost::new();
     host.sync().exits_with(78);
     deploy(&host.service, &host.lineage, host.state.path()).fails_temporarily(&host.service);
     host.sync().succeeds();
@@ -117,13 +107,13 @@ fn failed_deployment_is_pending_again() {
 
 #[test]
 fn forgetting_resolves_a_damaged_state() {
-    let host = Host::new(b"{");
+    let host = DamagedHost::new();
     host.sync().exits_with(78);
     assert_eq!(host.status(&["--forget", host.name()]).succeeds().stderr, "");
     assert!(!host.kept().exists());
     host.sync().succeeds();
 
-    let host = Host::new(b"{");
+    let host = DamagedHost::new();
     host.sync().exits_with(78);
     fs::remove_file(host.kept()).unwrap();
     host.sync().succeeds();
@@ -131,7 +121,7 @@ fn forgetting_resolves_a_damaged_state() {
 
 #[test]
 fn configured_lineage_is_deployed_anew() {
-    let host = Host::new(b"{");
+    let host = DamagedHost::new();
     let output = configured(host.sync(), &[&host.lineage]).succeeds();
     assert!(output.stderr.ends_with(" was treated as a new lineage\n"), "{}", output.stderr);
     assert!(is_bound_to(&host.service, "a.example", &host.lineage));
@@ -140,7 +130,7 @@ fn configured_lineage_is_deployed_anew() {
 
 #[test]
 fn damaged_state_without_pending_work_is_a_warning() {
-    let host = Host::new(b"{");
+    let host = DamagedHost::new();
     deploy(&host.service, &host.lineage, host.state.path()).succeeds();
     edit_state(&host.state_file, |state| state["begun"] = "yesterday".into());
     for _ in 0..2 {
@@ -152,7 +142,7 @@ fn damaged_state_without_pending_work_is_a_warning() {
 
 #[test]
 fn damaged_state_is_reported_by_one_shard() {
-    let host = Host::new(b"{");
+    let host = DamagedHost::new();
     let codes = || ["0/2", "1/2"].map(|shard| host.sync().args(["--shard", shard]).run().code);
     for _ in 0..2 {
         let mut codes = codes();

@@ -8,7 +8,7 @@ use super::super::{metrics, table};
 use super::*;
 use crate::cli::{MonitoringArgs, Threshold};
 use crate::report::Style;
-use crate::state::{DamagedFile, LastSync};
+use crate::state::{DamagedFile, LastSync, SyncRecordFault};
 
 /// The exit code and the lines.
 fn verdict(fleet: &Fleet, thresholds: &MonitoringArgs) -> (u8, String) {
@@ -314,8 +314,30 @@ fn last_sync_is_judged() {
         let (found, text) = verdict(&fleet, &args);
         assert_eq!(found, code, "row {number}: {text}");
     }
+    // Without a record: since the last check of an edge, or else since the last run. That is never critical.
+    for (checked, code) in [(None, 1), (Some(hours(2)), 0), (Some(hours(25)), 1)] {
+        let edge_checked_at = checked.map(|age| NOW - age);
+        let lineage = LineageStatus { begun_at: Some(NOW - hours(40)), edge_checked_at, ..deployed("x", 60) };
+        let fleet = Fleet { last_sync: LastSync::default(), ..fleet([lineage]) };
+        assert_eq!(verdict(&fleet, &MonitoringArgs::default()).0, code, "{checked:?}");
+    }
+    // A record that cannot be used.
+    let path = || "/last-sync".into();
+    for (fault, code) in [
+        (SyncRecordFault::Invalid { path: path(), reason: "it is damaged".into() }, 1),
+        (SyncRecordFault::NewerVersion { path: path(), version: 9 }, 3),
+    ] {
+        let last_sync = LastSync { record: None, faults: vec![fault] };
+        let fleet = Fleet { last_sync, ..fleet([deployed("x", 60)]) };
+        let (found, text) = verdict(&fleet, &MonitoringArgs::default());
+        assert_eq!(found, code, "{text}");
+        assert!(text.contains("last-sync") && !text.contains("sync_age"), "{text}");
+    }
     // A late deployment explains the failure, and without any lineage, it would hide that nothing is known.
     let failed = || last_sync(minute, 78, None);
+    let alone = Fleet { last_sync: failed(), ..fleet([deployed("x", 60)]) };
+    let (_, text) = verdict(&alone, &MonitoringArgs::default());
+    assert!(text.ends_with("sync failed with exit code 78: the service cannot be reached\n"), "{text}");
     let late = Fleet { last_sync: failed(), ..fleet([pending("x", 60, hours(7))]) };
     assert_eq!(verdict(&late, &MonitoringArgs::default()).1.lines().count(), 2);
     let empty = Fleet { last_sync: failed(), ..Fleet::default() };
