@@ -31,7 +31,7 @@ impl Recorded {
         let host = Host::of(account(&sites, &records), &SITES);
         let case = Self { host, newer: issued(5, &SITES) };
         case.host.lineage.save(&case.newer);
-        case.deploy(&[]).succeeds();
+        case.deploy(&["--timeout", "60"]).succeeds();
         assert_eq!(case.holders(), SITES);
         case
     }
