@@ -34,16 +34,15 @@ pub(super) fn decoded(text: &str) -> Zeroizing<Vec<u8>> {
     bytes
 }
 
-/// Maps bytes that mean the same in some encoding to one byte: letters of either case, the two alphabets of base64. 0
-/// marks a byte that is ignored: white space, control characters, and the colons between the bytes of a hexadecimal
-/// number.
-pub(super) fn folded(byte: u8) -> u8 {
-    match byte {
-        ..=b' ' | b':' | 0x7f => 0,
-        b'-' => b'+',
-        b'_' => b'/',
-        _ => byte.to_ascii_lowercase(),
-    }
+/// Maps bytes that mean the same in some encoding to one byte: letters of either case, the two alphabets of base64. White
+/// space, control characters, and the colons between the bytes of a hexadecimal number are left out.
+pub(super) fn folded(text: &[u8]) -> impl Iterator<Item = u8> {
+    text.iter().filter_map(|byte| match byte {
+        ..=b' ' | b':' | 0x7f => None,
+        b'-' => Some(b'+'),
+        b'_' => Some(b'/'),
+        _ => Some(byte.to_ascii_lowercase()),
+    })
 }
 
 fn may_begin_escape(byte: u8) -> bool {

@@ -68,7 +68,7 @@ impl Redactor {
 
     /// Adds a form of a secret.
     fn add(&mut self, form: &[u8]) {
-        let length = form.iter().filter(|byte| folded(**byte) != 0).count().min(WINDOW);
+        let length = folded(form).count().min(WINDOW);
         if length < MIN_SECRET {
             return;
         }
@@ -76,8 +76,8 @@ impl Redactor {
             self.lengths.push(length);
         }
         let mut window = Window::default();
-        for byte in form {
-            window.push(*byte);
+        for byte in folded(form) {
+            window.push(byte);
             window.hash(length).into_iter().for_each(|hash| self.insert(hash));
         }
     }
@@ -118,8 +118,8 @@ impl Redactor {
 
     fn holds(&self, text: &[u8]) -> bool {
         let mut window = Window::default();
-        text.iter().any(|byte| {
-            window.push(*byte);
+        folded(text).any(|byte| {
+            window.push(byte);
             let mut hashes = self.lengths.iter().filter_map(|length| window.hash(*length));
             hashes.any(|hash| self.table.get(self.slot(hash)) == Some(&hash))
         })
@@ -159,21 +159,18 @@ struct Window {
 
 impl Window {
     fn push(&mut self, byte: u8) {
-        match folded(byte) {
-            0 => {}
-            byte => {
-                self.last = self.last << 8 | u128::from(byte);
-                self.length += 1;
-            }
-        }
+        self.last = self.last << 8 | u128::from(byte);
+        self.length += 1;
     }
 
     /// A hash of this many characters at the end, if there are as many. It is never 0.
     fn hash(&self, length: usize) -> Option<u64> {
         /// The odd number next to 2^128 divided by the golden ratio, which spreads the bits upwards.
         const FIBONACCI: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+        if self.length < length {
+            return None;
+        }
         let window = self.last & ((1 << (8 * length)) - 1);
-        let hash = u64::try_from(window.wrapping_mul(FIBONACCI) >> 64).unwrap_or_default();
-        (self.length >= length).then_some(hash.max(1))
+        u64::try_from(window.wrapping_mul(FIBONACCI) >> 64).ok().map(|hash| hash.max(1))
     }
 }
