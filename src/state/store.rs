@@ -217,12 +217,11 @@ impl Store {
     /// Writes the state of a lineage; a power failure may bring back the earlier state. For the result of a run: if it
     /// is lost, the intent is still there and is repeated.
     pub(crate) fn write_unsynced(&self, name: &str, state: &LineageState) -> Result<(), WriteError> {
-        self.replace(&self.file(name, EXTENSION), self.file(name, "new"), serde_json::to_vec_pretty(state))
+        Self::replace(&self.file(name, EXTENSION), self.file(name, "new"), serde_json::to_vec_pretty(state))
     }
 
     /// Replaces a file with this JSON. The contents are on disk when this returns; the directory entry may not be.
     pub(super) fn replace(
-        &self,
         path: &Path,
         temporary: PathBuf,
         json: serde_json::Result<Vec<u8>>,
