@@ -85,7 +85,7 @@ fn alternating_nodes_limit_the_slack() {
     for (until, slack) in [(5, 4), (60, 39)] {
         host.renew();
         let other = test_ca().issue_between(&SITES, [-30, until]).unwrap();
-        let nodes = EdgeAddress::serving(EdgeMode::Alternate, &other.fullchain(), &other.key);
+        let nodes = EdgeAddress::serving(&other.fullchain(), &other.key).every(2);
         let (nodes, _) = host.second_address(&nodes);
         host.hook().env("EDGECERT_EDGE_ADDRESS", &nodes).args(["--wait", "1"]).exits_with(75);
         assert_eq!(host.shown(), days(slack, Some(false)), "{until}");
@@ -148,7 +148,7 @@ fn wrong_certificate_leaves_no_slack() {
     // The guard refuses to replace a certificate that was issued later.
     for (wrong, code) in [(other, 75), (future, 65)] {
         let host = deployed();
-        let wrong = EdgeAddress::serving(EdgeMode::Other, &wrong.fullchain(), &wrong.key);
+        let wrong = EdgeAddress::serving(&wrong.fullchain(), &wrong.key);
         let (_, both) = host.second_address(&wrong);
         host.hook().env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]).exits_with(code);
         assert_eq!(host.shown(), days(0, Some(false)));
@@ -173,8 +173,7 @@ fn refused_name_leaves_no_slack() {
 fn new_handshakes_are_not_recorded() {
     let host = deployed();
     let other = test_ca().issue_between(&SITES, [-30, 5]).unwrap();
-    let (second, both) =
-        host.second_address(&EdgeAddress::serving(EdgeMode::Other, &other.fullchain(), &other.key));
+    let (second, both) = host.second_address(&EdgeAddress::serving(&other.fullchain(), &other.key));
     let before = host.recorded();
     let verified = |edge: &str| {
         let site = site(host.status(&["--verify"]).env("EDGECERT_EDGE_ADDRESS", edge));

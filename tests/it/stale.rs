@@ -1,8 +1,6 @@
 //! A stale edge counts, whatever else fails: an address that still serves the old certificate, in any connection, or that
 //! refuses the name of a site.
 
-use std::num::NonZeroU64;
-
 use serde_json::json;
 
 use crate::harness::{
@@ -18,8 +16,8 @@ fn call(service: &Sandbox, lineage: &Lineage) -> Hook {
 /// An address behind which one of so many nodes serves another certificate.
 fn nodes(service: &Sandbox, nodes: u64) -> String {
     let other = test_ca().issue(&["a.example"]).unwrap();
-    let address = EdgeAddress::serving(EdgeMode::Alternate, &other.fullchain(), &other.key);
-    service.open_edge_address(&address.every(NonZeroU64::new(nodes).unwrap()))
+    let address = EdgeAddress::serving(&other.fullchain(), &other.key);
+    service.open_edge_address(&address.every(nodes))
 }
 
 fn refusing(service: &Sandbox) -> String {

@@ -9,8 +9,7 @@ use time::macros::format_description;
 use time::{Duration, OffsetDateTime};
 
 use crate::harness::{
-    EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, deploy, edgecert, edit_state, sandbox, state_files, sync,
-    test_ca,
+    EdgeAddress, Hook, Lineage, Sandbox, deploy, edgecert, edit_state, sandbox, state_files, sync, test_ca,
 };
 
 /// The site of each host.
@@ -71,7 +70,7 @@ impl Host {
     pub(super) fn stale() -> Self {
         let mut host = Self::healthy();
         let other = test_ca().issue_between(&[SITE], [-30, 60]).unwrap();
-        let address = EdgeAddress::serving(EdgeMode::Other, &other.fullchain(), &other.key);
+        let address = EdgeAddress::serving(&other.fullchain(), &other.key);
         host.edge = Some(host.service.open_edge_address(&address));
         host
     }

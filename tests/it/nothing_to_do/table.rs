@@ -1,7 +1,5 @@
 //! Tables of changes after a deployment, and whether the next run uploads, with and without a state file.
 
-use std::num::NonZeroU64;
-
 use edgecert_sandbox::Authority;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -201,16 +199,15 @@ fn second_refusing(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
 /// A second address serves another certificate.
 fn second_other(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
     let other = test_ca().issue(&["a.example"]).unwrap();
-    let other = EdgeAddress::serving(EdgeMode::Other, &other.fullchain(), &other.key);
+    let other = EdgeAddress::serving(&other.fullchain(), &other.key);
     with_address(service, hook, &service.open_edge_address(&other))
 }
 
 /// One of some nodes behind an address serves another certificate.
 fn one_node_of(nodes: u64, service: &Sandbox, hook: Hook) -> Hook {
     let other = test_ca().issue(&["a.example"]).unwrap();
-    let other = EdgeAddress::serving(EdgeMode::Alternate, &other.fullchain(), &other.key);
-    let nodes = other.every(NonZeroU64::new(nodes).unwrap());
-    hook.env("EDGECERT_EDGE_ADDRESS", service.open_edge_address(&nodes))
+    let other = EdgeAddress::serving(&other.fullchain(), &other.key);
+    hook.env("EDGECERT_EDGE_ADDRESS", service.open_edge_address(&other.every(nodes)))
 }
 
 /// A second address missed the push of a renewal.

@@ -1,6 +1,8 @@
 //! What a test does behind the back of the client under test: uploads by another client of the account,
 //! records whose content changes without an upload, and edge addresses that serve another certificate.
 
+use std::net::SocketAddr;
+
 use crate::clock;
 use crate::edge::address::EdgeAddress;
 use crate::edge::listeners;
@@ -55,14 +57,15 @@ impl Sandbox {
         }
     }
 
-    /// Opens an additional address of the edge and returns its host and port.
+    /// Opens an additional address of the edge, on its host, and returns host and port.
     ///
     /// # Panics
     /// If the address cannot be opened.
     #[track_caller]
     #[expect(clippy::panic, reason = "a test that cannot set up its world fails")]
     pub fn open_edge_address(&self, address: &EdgeAddress) -> String {
-        match listeners::open(&self.app, address, &self.runtime) {
+        let host = parse_address(&self.endpoints().edge).ip();
+        match listeners::open(&self.app, address, host, &self.runtime) {
             Ok(opened) => opened.to_string(),
             Err(error) => panic!("cannot open an edge address: {error}"),
         }
@@ -75,8 +78,8 @@ impl Sandbox {
     #[track_caller]
     pub fn close_edge_address(&self, address: &str) {
         let (sender, receiver) = std::sync::mpsc::channel();
-        let (app, wanted) = (self.app.clone(), address.to_owned());
-        self.runtime.spawn(async move { sender.send(app.edge_listeners.close(&wanted).await) });
+        let (app, wanted) = (self.app.clone(), parse_address(address));
+        self.runtime.spawn(async move { sender.send(app.edge_listeners.close(wanted).await) });
         assert_eq!(receiver.recv(), Ok(true), "closing the edge address {address}");
     }
 
@@ -98,4 +101,10 @@ impl Sandbox {
             Ok(Ok(false)) | Err(_) => panic!("there is no certificate {id}"),
         }
     }
+}
+
+#[track_caller]
+#[expect(clippy::panic, reason = "a test that cannot set up its world fails")]
+fn parse_address(text: &str) -> SocketAddr {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }

@@ -17,8 +17,6 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// An edge address that contradicts itself or has an unusable certificate.
-    InvalidEdgeAddress(String),
     /// A file or directory that cannot be read or written.
     File {
         /// Path of the file or directory.
@@ -58,7 +56,6 @@ impl fmt::Display for Error {
                 write!(f, "{addr} is not a loopback address; the sandbox serves this machine only")
             }
             Self::Listen { addr, source } => write!(f, "cannot listen on {addr}: {source}"),
-            Self::InvalidEdgeAddress(reason) => write!(f, "invalid edge address: {reason}"),
             Self::File { path, source } => write!(f, "{}: {source}", path.display()),
             Self::InvalidWorld(reason) => write!(f, "invalid world: {reason}"),
             Self::DataInUse(path) => write!(f, "{} is in use by another sandbox", path.display()),

@@ -41,7 +41,7 @@ fn hint_for(error: &Error) -> Option<&'static str> {
 fn exit_code(error: &Error) -> u8 {
     match error {
         Error::NotLoopback(_) => 2,
-        Error::InvalidEdgeAddress(_) | Error::InvalidWorld(_) => 65,
+        Error::InvalidWorld(_) => 65,
         Error::File { .. } | Error::HookNotFound(_) => 66,
         Error::Listen { .. } => 69,
         Error::Authority(_) | Error::Database(_) | Error::Runtime(_) => 70,

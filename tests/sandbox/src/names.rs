@@ -4,8 +4,6 @@
 
 use std::net::Ipv4Addr;
 
-use crate::punycode;
-
 /// Returns the form in which equivalent names are equal.
 pub(crate) fn canonical(name: &str) -> String {
     let lowered = name.trim_end_matches('.').to_lowercase();
@@ -45,7 +43,7 @@ fn to_a_label(label: &str) -> String {
     if label.is_ascii() {
         return label.to_owned();
     }
-    punycode::encode(label).map_or_else(|| label.to_owned(), |encoded| format!("xn--{encoded}"))
+    idna::punycode::encode_str(label).map_or_else(|| label.to_owned(), |encoded| format!("xn--{encoded}"))
 }
 
 #[cfg(test)]

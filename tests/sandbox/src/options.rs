@@ -54,8 +54,7 @@ impl Options {
     /// the default API key is public. Also rejects worlds that contradict themselves.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let ports = [self.listen, self.edge_listen, self.control_listen];
-        let additional = self.world.edge_addresses.iter().filter_map(|address| address.listen);
-        match ports.into_iter().chain(additional).find(|addr| !addr.ip().is_loopback()) {
+        match ports.into_iter().find(|addr| !addr.ip().is_loopback()) {
             Some(addr) => Err(Error::NotLoopback(addr)),
             None => self.world.check(),
         }
@@ -69,9 +68,6 @@ pub struct Endpoints {
     pub api: String,
     /// Host and port of the edge.
     pub edge: String,
-    /// Host and port of each additional edge address of the world.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub edge_addresses: Vec<String>,
     /// Base URL of the control port.
     pub control: String,
     /// An API key of the first account.

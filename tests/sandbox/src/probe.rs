@@ -23,19 +23,11 @@ pub struct ProbeResult {
     pub fingerprint: String,
     /// Number of certificates sent, including the leaf.
     pub chain_length: usize,
-    /// Protocol selected with ALPN.
-    pub alpn: Option<String>,
 }
 
-/// Does a handshake with the edge for `name`, offering HTTP/2 and HTTP/1.1. If the edge refuses, the error
-/// names the TLS alert.
+/// Does a handshake with the edge for `name`. If the edge refuses, the error names the TLS alert.
 pub fn probe(edge: &str, name: &str) -> io::Result<ProbeResult> {
-    probe_with_alpn(edge, name, &["h2", "http/1.1"])
-}
-
-/// Does a handshake like [`probe`], offering these protocols.
-pub fn probe_with_alpn(edge: &str, name: &str, alpn: &[&str]) -> io::Result<ProbeResult> {
-    let config = client_config(alpn).map_err(io::Error::other)?;
+    let config = client_config().map_err(io::Error::other)?;
     let server = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
     let mut connection = ClientConnection::new(Arc::new(config), server).map_err(io::Error::other)?;
     let mut tcp = TcpStream::connect(edge)?;
@@ -46,14 +38,13 @@ pub fn probe_with_alpn(edge: &str, name: &str, alpn: &[&str]) -> io::Result<Prob
     result(&connection)
 }
 
-fn client_config(alpn: &[&str]) -> Result<ClientConfig, rustls::Error> {
+fn client_config() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider.clone())
+    let config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(AcceptAnyChain(provider)))
         .with_no_client_auth();
-    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     Ok(config)
 }
 
@@ -62,11 +53,7 @@ fn result(connection: &ClientConnection) -> io::Result<ProbeResult> {
     let leaf = chain.first().ok_or_else(|| io::Error::other("the server sent no certificate"))?;
     let pem = pem::encode(&pem::Pem::new("CERTIFICATE", leaf.to_vec()));
     let leaf = Leaf::parse(&pem).map_err(io::Error::other)?;
-    Ok(ProbeResult {
-        fingerprint: leaf.fingerprint,
-        chain_length: chain.len(),
-        alpn: connection.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
-    })
+    Ok(ProbeResult { fingerprint: leaf.fingerprint, chain_length: chain.len() })
 }
 
 /// Accepts any chain but verifies handshake signatures.

@@ -1,10 +1,8 @@
-//! Changes of certificate records that the API and the control port share: uploads, and replacements in place
-//! that skip the service's rules.
+//! Changes of certificate records: uploads, and replacements in place that skip the service's rules.
 
 use http::StatusCode;
 use jiff::Timestamp;
 use rusqlite::Transaction;
-use serde::Deserialize;
 
 use crate::app::App;
 use crate::quirks::{CertDomain, UnownedDomain};
@@ -56,11 +54,9 @@ pub(crate) fn upload(
 }
 
 /// When a replaced certificate reaches the edge.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Push {
     /// Like any change.
-    #[default]
     Normal,
     /// At once, while `config_synced` stays as it is.
     Silent,

@@ -14,9 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::api::render::Renderer;
 use crate::app::App;
 use crate::digest;
-use crate::edge::address::EdgeAddress;
 use crate::edge::handshakes::Handshakes;
-use crate::edge::listeners;
 use crate::edge::table::TlsCache;
 use crate::error::Error;
 use crate::faults::Fault;
@@ -45,6 +43,7 @@ pub struct Sandbox {
 
 impl Sandbox {
     /// Starts a sandbox and returns once its ports accept connections.
+    #[expect(clippy::needless_pass_by_value, reason = "every caller makes its options for one sandbox")]
     pub fn start(options: Options) -> Result<Self, Error> {
         options.check()?;
         let store = Store::open(options.data.as_deref(), &options.world, clock::now().as_second())?;
@@ -59,11 +58,7 @@ impl Sandbox {
         let (stop, stopped) = oneshot::channel();
         let Server { thread, runtime, api, edge, control } = server::start(&app, &options, tls, stopped)?;
         let scheme = if ca_file.is_some() { "https" } else { "http" };
-        let edge_addresses = if is_resumed { Vec::new() } else { options.world.edge_addresses };
-        let open =
-            |address: &EdgeAddress| listeners::open(&app, address, &runtime).map(|opened| opened.to_string());
         let endpoints = Endpoints {
-            edge_addresses: edge_addresses.iter().map(open).collect::<Result<_, _>>()?,
             api: format!("{scheme}://{api}"),
             edge: edge.to_string(),
             control: format!("http://{control}"),

@@ -31,7 +31,7 @@ pub(crate) fn create_tls() -> Result<(TlsAcceptor, TempDir), Error> {
     let issued = authority.issue(&["localhost", "127.0.0.1", "::1"])?;
     let path = directory.path().join(CA_FILE);
     std::fs::write(&path, authority.root()).map_err(|source| Error::File { path, source })?;
-    let config = site::server_config(&issued.fullchain(), &issued.key, true).map_err(Error::Authority)?;
+    let config = site::server_config(&issued.fullchain(), &issued.key).map_err(Error::Authority)?;
     Ok((TlsAcceptor::from(config), directory))
 }
 

@@ -6,7 +6,6 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::edge::address::EdgeAddress;
 use crate::error::Error;
 use crate::names;
 use crate::site_fields;
@@ -23,9 +22,6 @@ pub struct World {
     /// Certificate records. Their PEM is not validated, so that a record can be expired or broken.
     #[serde(default)]
     pub certs: Vec<Cert>,
-    /// Additional addresses of the edge.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub edge_addresses: Vec<EdgeAddress>,
 }
 
 /// A customer account.
@@ -109,7 +105,7 @@ impl Default for World {
         let expires_at = jiff::Timestamp::from_second(1_893_456_000).unwrap_or(jiff::Timestamp::MAX);
         let package = Package { id: 1, expires_at, traffic_limit: 1000, traffic_used: 0 };
         let account = Account { id: 1, api_keys: vec!["sandbox-key".to_owned()], packages: vec![package] };
-        Self { accounts: vec![account], sites: Vec::new(), certs: Vec::new(), edge_addresses: Vec::new() }
+        Self { accounts: vec![account], sites: Vec::new(), certs: Vec::new() }
     }
 }
 
@@ -142,10 +138,6 @@ impl World {
         }
         for cert in &self.certs {
             self.check_account(cert.account, &format!("certificate {}", cert.id))?;
-        }
-        for (index, address) in self.edge_addresses.iter().enumerate() {
-            let error = |reason| Error::InvalidWorld(format!("edge address {}: {reason}", index + 1));
-            address.behavior().map_err(error)?;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::app::App;
 use crate::request_log::{LogEntry, RecordedRequest, redacted_body, shortened, shortened_notices};
 use crate::response::{RequestError, Response};
-use crate::transport::{self, AbortHandle, HttpResponse};
+use crate::transport::{AbortHandle, HttpResponse};
 use crate::{clock, openapi};
 use call::{ApiResult, Call, header_text};
 use render::Renderer;
@@ -76,7 +76,7 @@ async fn read_body(mut body: impl Body<Data = Bytes> + Unpin) -> Option<Bytes> {
 
 /// Authenticates a request, runs its endpoint, and logs the account and the notices.
 fn execute(app: &App, entry: LogEntry<'_>, head: &Parts, body: &Bytes) -> Response {
-    let (method, path) = (transport::as_get(&head.method), head.uri.path());
+    let (method, path) = (&head.method, head.uri.path());
     let renderer = Renderer::new(&app.quirks);
     if path == "/openapi.json" && method == Method::GET {
         return Response::json(StatusCode::OK, &openapi::document(&app.quirks));
@@ -125,9 +125,9 @@ fn route(call: &Call<'_>, method: &Method, path: &str) -> ApiResult {
         ("POST", ["sites", site, "update"]) => sites::update(call, id(site)?),
         ("POST", ["sites", site, "enable"]) => sites::enable(call, id(site)?),
         ("POST", ["sites", site, "disable"]) => sites::disable(call, id(site)?),
-        (_, ["certs"]) => Ok(method_not_allowed(call, "GET, HEAD, POST")),
-        (_, ["me", "sites"] | ["certs", _, "download"]) => Ok(method_not_allowed(call, "GET, HEAD")),
-        (_, ["sites", _]) => Ok(method_not_allowed(call, "GET, HEAD, DELETE")),
+        (_, ["certs"]) => Ok(method_not_allowed(call, "GET, POST")),
+        (_, ["me", "sites"] | ["certs", _, "download"]) => Ok(method_not_allowed(call, "GET")),
+        (_, ["sites", _]) => Ok(method_not_allowed(call, "GET, DELETE")),
         (_, ["certs", "upload"] | ["sites"] | ["sites", _, "update" | "enable" | "disable"]) => {
             Ok(method_not_allowed(call, "POST"))
         }

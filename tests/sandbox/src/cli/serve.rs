@@ -46,9 +46,6 @@ fn greet(sandbox: &Sandbox) {
     ));
     line(&format!("  api      {}   (key {})", endpoints.api, endpoints.api_key));
     line(&format!("  edge     {}", endpoints.edge));
-    for address in &endpoints.edge_addresses {
-        line(&format!("  edge     {address}"));
-    }
     line(&format!("  control  {}", endpoints.control));
     if let Some(ca_file) = &endpoints.ca_file {
         line(&format!("  ca file  {}", ca_file.display()));

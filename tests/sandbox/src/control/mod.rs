@@ -1,8 +1,6 @@
 //! The control port: what a rehearsal may do and see that a customer cannot. It is separate from the API so
 //! that a client under test cannot reach it by mistake.
 
-mod certs;
-mod edge;
 mod packages;
 
 use std::fmt::Display;
@@ -19,7 +17,7 @@ use crate::app::App;
 use crate::faults::Fault;
 use crate::response::{RequestError, Response};
 use crate::store::sites::{self, Site};
-use crate::transport::{self, HttpResponse};
+use crate::transport::HttpResponse;
 use crate::{push, quirks};
 
 /// Responds to one request to the control port.
@@ -29,7 +27,7 @@ where
 {
     let (head, body) = request.into_parts();
     let result = match body.collect().await {
-        Ok(body) => route(&app, &head.method, head.uri.path(), &body.to_bytes()).await,
+        Ok(body) => route(&app, &head.method, head.uri.path(), &body.to_bytes()),
         Err(error) => Err(RequestError::bad_request(error.to_string())),
     };
     match result {
@@ -40,9 +38,9 @@ where
     }
 }
 
-async fn route(app: &Arc<App>, method: &Method, path: &str, body: &[u8]) -> Result<Value, RequestError> {
+fn route(app: &App, method: &Method, path: &str, body: &[u8]) -> Result<Value, RequestError> {
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
-    match (transport::as_get(method).as_str(), segments.as_slice()) {
+    match (method.as_str(), segments.as_slice()) {
         ("GET", ["faults"]) => Ok(json!(app.faults.list())),
         ("POST", ["faults"]) => add_faults(app, body),
         ("DELETE", ["faults"]) => {
@@ -51,22 +49,8 @@ async fn route(app: &Arc<App>, method: &Method, path: &str, body: &[u8]) -> Resu
         }
         ("GET", ["requests"]) => Ok(json!(app.request_log.list())),
         ("GET", ["edge"]) => Ok(json!(app.edge.list())),
-        ("GET", ["edge", "handshakes"]) => Ok(json!(app.handshakes.counts())),
-        ("POST", ["edge"]) => edge::override_name(app, body),
-        ("GET", ["edge", "addresses"]) => Ok(app.edge_listeners.list()),
-        ("POST", ["edge", "addresses"]) => edge::open(app, body),
-        ("DELETE", ["edge", "addresses", address]) => {
-            success_if(app.edge_listeners.close(address).await, "no such address")
-        }
-        ("DELETE", ["edge", "handshakes"]) => {
-            app.handshakes.reset();
-            Ok(success())
-        }
-        ("DELETE", ["edge", name]) => success_if(app.edge.remove_override(name), "no override for this name"),
         ("GET", ["dns"]) => dns(app),
         ("GET", ["quirks"]) => Ok(drawn_quirks(app)),
-        ("POST", ["certs", "upload"]) => certs::upload(app, body),
-        ("POST", ["certs", id]) => certs::replace(app, id, body),
         ("POST", ["packages", id]) => packages::change(app, id, body),
         ("POST", ["push"]) => push_or_hold(app, body),
         _ => Err(RequestError::not_found("not found")),
@@ -75,10 +59,6 @@ async fn route(app: &Arc<App>, method: &Method, path: &str, body: &[u8]) -> Resu
 
 fn success() -> Value {
     json!({ "ok": true })
-}
-
-fn success_if(is_found: bool, otherwise: &str) -> Result<Value, RequestError> {
-    if is_found { Ok(success()) } else { Err(RequestError::not_found(otherwise)) }
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, RequestError> {

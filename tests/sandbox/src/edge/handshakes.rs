@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
-
 /// Connections to the edge since the start or the last reset.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Handshakes {
     /// Counts by address (host and port), including addresses that were closed.
     pub addresses: BTreeMap<String, AddressHandshakes>,
@@ -18,7 +16,7 @@ pub struct Handshakes {
 }
 
 /// Connections to one edge address.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AddressHandshakes {
     /// Accepted TCP connections.
     pub connections: u64,

@@ -1,39 +1,35 @@
 //! The additional addresses of the edge: opens them at run time, and closes them.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::address::{Behavior, EdgeAddress, EdgeMode};
+use super::address::{Behavior, EdgeAddress};
 use crate::accept::{accept, bind};
 use crate::app::App;
-use crate::error::Error;
 
-/// The open additional addresses.
+type Tasks = BTreeMap<SocketAddr, JoinHandle<()>>;
+
+/// The tasks that serve the open additional addresses.
 #[derive(Default)]
-pub(crate) struct EdgeListeners(Mutex<BTreeMap<SocketAddr, Listener>>);
+pub(crate) struct EdgeListeners(Mutex<Tasks>);
 
-struct Listener {
-    mode: EdgeMode,
-    task: JoinHandle<()>,
-}
-
-/// Opens an address, served by `runtime`, and returns it.
-pub(crate) fn open(app: &Arc<App>, address: &EdgeAddress, runtime: &Handle) -> Result<SocketAddr, Error> {
-    let behavior = address.behavior().map_err(Error::InvalidEdgeAddress)?.with_snapshot(app);
-    let requested = address.listen.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    if !requested.ip().is_loopback() {
-        return Err(Error::NotLoopback(requested));
-    }
+/// Opens an address on a free port of this host, served by `runtime`, and returns it.
+pub(crate) fn open(
+    app: &Arc<App>,
+    address: &EdgeAddress,
+    host: IpAddr,
+    runtime: &Handle,
+) -> Result<SocketAddr, String> {
+    let behavior = Behavior::new(app, address)?;
     let _context = runtime.enter();
-    let (listener, bound) = bind(requested)?;
+    let (listener, bound) = bind(SocketAddr::from((host, 0))).map_err(|error| error.to_string())?;
     let task = spawn(listener, app.clone(), bound, behavior);
-    app.edge_listeners.lock().insert(bound, Listener { mode: address.mode, task });
+    app.edge_listeners.lock().insert(bound, task);
     Ok(bound)
 }
 
@@ -51,30 +47,16 @@ pub(crate) fn spawn(
 }
 
 impl EdgeListeners {
-    /// Closes an address, given with or without its host. Connections that it accepted before stay open.
-    /// Returns whether there was such an address.
-    pub(crate) async fn close(&self, address: &str) -> bool {
-        let Some(listener) = self.take(address) else { return false };
-        listener.task.abort();
+    /// Closes an address. Connections that it accepted before stay open. Returns whether there was such an address.
+    pub(crate) async fn close(&self, address: SocketAddr) -> bool {
+        let Some(task) = self.lock().remove(&address) else { return false };
+        task.abort();
         // Waits until the port is closed.
-        let _ = listener.task.await;
+        let _ = task.await;
         true
     }
 
-    /// Lists the open addresses.
-    pub(crate) fn list(&self) -> Value {
-        let entry = |(address, listener): (&SocketAddr, &Listener)| json!({ "address": address.to_string(), "mode": listener.mode });
-        self.lock().iter().map(entry).collect()
-    }
-
-    fn take(&self, address: &str) -> Option<Listener> {
-        let mut listeners = self.lock();
-        let is_meant = |open: &&SocketAddr| open.to_string() == address || open.port().to_string() == address;
-        let found = listeners.keys().find(is_meant).copied()?;
-        listeners.remove(&found)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Listener>> {
+    fn lock(&self) -> MutexGuard<'_, Tasks> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,5 @@
-//! The edge: each port takes TLS and plain HTTP, distinguished by the first byte. The server name selects the
-//! site; an unknown name gets the alert `unrecognized_name` (RFC 6066, section 3) and no certificate.
+//! The edge: a TLS server that completes handshakes and nothing else. The server name selects the site; an unknown name
+//! gets the alert `unrecognized_name` (RFC 6066, section 3) and no certificate.
 
 pub(crate) mod address;
 pub(crate) mod handshakes;
@@ -12,16 +12,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderValue, Request, StatusCode, header};
-use hyper::body::Incoming;
 use rustls::server::Acceptor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
-use crate::response::Response;
-use crate::transport::{self, AbortHandle, HttpResponse, SocketHandle, Stream};
+use crate::transport::{SocketHandle, Stream};
 use address::Behavior;
 use site::EdgeSite;
 
@@ -42,26 +39,17 @@ async fn serve(
     let socket = SocketHandle::new(&tcp);
     let handshake = app.handshakes.begin(address).await;
     let mut head = Vec::new();
-    if !matches!(tcp.read_buf(&mut head).await, Ok(1..)) {
+    if !matches!(tcp.read_buf(&mut head).await, Ok(1..)) || head.first() != Some(&HANDSHAKE) {
         return;
     }
-    let is_tls = head.first() == Some(&HANDSHAKE);
-    let mut name = None;
-    if is_tls {
-        handshake.count_handshake();
-        name = read_server_name(&mut tcp, &mut head).await;
-    }
+    handshake.count_handshake();
+    let name = read_server_name(&mut tcp, &mut head).await;
     if is_closed_within(&mut tcp, &mut head, behavior.delay()).await {
         return;
     }
     drop(handshake);
-    if is_tls {
-        let site = behavior.respond(&app, connection, name.as_deref());
-        serve_tls(site, Stream::replaying(head, tcp), socket).await;
-    } else {
-        let handler = move |request, abort| respond_plain(app.clone(), behavior.clone(), request, abort);
-        transport::serve(Stream::replaying(head, tcp), socket, handler).await;
-    }
+    let site = behavior.respond(&app, connection, name.as_deref());
+    serve_tls(site, Stream::replaying(head, tcp), socket).await;
 }
 
 /// Waits for `delay`, or without limit if it is `None`. Returns whether the client closed the connection meanwhile.
@@ -74,16 +62,14 @@ async fn is_closed_within(tcp: &mut TcpStream, head: &mut Vec<u8>, delay: Option
 }
 
 async fn serve_tls(site: Option<Arc<EdgeSite>>, mut io: Stream<TcpStream>, socket: SocketHandle) {
-    let config = site.as_ref().and_then(|site| site.tls.as_ref().ok()).cloned();
-    let (Some(site), Some(config)) = (site, config) else {
+    let config = site.and_then(|site| site.tls.clone().ok());
+    let Some(config) = config else {
         let _ = io.write_all(&UNRECOGNIZED_NAME).await;
         return socket.close().await;
     };
     match TlsAcceptor::from(config).accept(io).await {
-        Ok(tls) => {
-            let handler = move |_, _| std::future::ready(page(&site));
-            transport::serve(tls, socket, handler).await;
-        }
+        // Until the client closes the connection.
+        Ok(mut tls) => drop(tokio::io::copy(&mut tls, &mut tokio::io::sink()).await),
         // The client must be able to read the alert.
         Err(_) => socket.close().await,
     }
@@ -102,43 +88,4 @@ async fn read_server_name(tcp: &mut TcpStream, head: &mut Vec<u8>) -> Option<Str
             return None;
         }
     }
-}
-
-async fn respond_plain(
-    app: Arc<App>,
-    behavior: Arc<Behavior>,
-    request: Request<Incoming>,
-    abort: AbortHandle,
-) -> HttpResponse {
-    let host = host(&request);
-    match behavior.find(&app, &host) {
-        None => {
-            let text = format!("{host} is not served here\n");
-            Response::text(StatusCode::MISDIRECTED_REQUEST, text).into_http()
-        }
-        Some(site) if !site.http_enabled => abort.abort().await,
-        Some(site) if site.force_https => redirect_to_https(&host, &request),
-        Some(site) => page(&site),
-    }
-}
-
-fn page(site: &EdgeSite) -> HttpResponse {
-    Response::text(StatusCode::OK, site.page()).into_http()
-}
-
-fn redirect_to_https(host: &str, request: &Request<Incoming>) -> HttpResponse {
-    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-    let response = Response::empty(StatusCode::MOVED_PERMANENTLY);
-    match HeaderValue::try_from(format!("https://{host}{path}")) {
-        Ok(location) => response.with_header(header::LOCATION, location).into_http(),
-        Err(_) => Response::empty(StatusCode::BAD_REQUEST).into_http(),
-    }
-}
-
-/// Returns the requested host without the port.
-fn host(request: &Request<Incoming>) -> String {
-    let header = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
-    let authority =
-        request.uri().authority().map(http::uri::Authority::as_str).or(header).unwrap_or_default();
-    authority.split_once(':').map_or(authority, |(host, _)| host).to_owned()
 }

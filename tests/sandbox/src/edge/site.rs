@@ -1,4 +1,4 @@
-//! A site on the edge, prepared from its last push: its HTTP settings and its TLS configuration.
+//! A site on the edge, prepared from its last push: its certificate and its TLS configuration.
 
 use std::sync::Arc;
 
@@ -23,9 +23,6 @@ pub(super) struct EdgeSite {
     /// `None` if there is no site of this name.
     pub(super) id: Option<i64>,
     cert_id: Option<i64>,
-    pub(super) http_enabled: bool,
-    pub(super) force_https: bool,
-    origins: Value,
     leaf: Option<Leaf>,
     /// The TLS configuration, or the reason why there is none.
     pub(super) tls: Result<Arc<ServerConfig>, String>,
@@ -35,17 +32,14 @@ pub(super) struct EdgeSite {
 
 impl EdgeSite {
     pub(super) fn new(snapshot: &Snapshot, cache: &mut TlsCache) -> Self {
-        let flag = |name: &str| snapshot.settings.get(name).and_then(Value::as_bool).unwrap_or(false);
-        let prepared = cache.get(snapshot, flag("http2"));
+        let has_https = snapshot.settings.get("https_enabled").and_then(Value::as_bool).unwrap_or(false);
+        let prepared = cache.get(snapshot);
         Self {
             domain: snapshot.domain_key.clone(),
             id: Some(snapshot.site),
             cert_id: snapshot.cert_id,
-            http_enabled: flag("http_enabled"),
-            force_https: flag("force_https"),
-            origins: snapshot.settings.get("origins").cloned().unwrap_or_else(|| json!([])),
             leaf: prepared.leaf,
-            tls: if flag("https_enabled") { prepared.tls } else { Err("https_enabled is false".to_owned()) },
+            tls: if has_https { prepared.tls } else { Err("https_enabled is false".to_owned()) },
             is_overridden: false,
         }
     }
@@ -56,9 +50,6 @@ impl EdgeSite {
             domain: String::new(),
             id: None,
             cert_id: None,
-            http_enabled: true,
-            force_https: false,
-            origins: json!([]),
             leaf: None,
             tls: Err(String::new()),
             is_overridden: true,
@@ -72,11 +63,6 @@ impl EdgeSite {
         }
     }
 
-    /// Returns the page that stands in for the origin's.
-    pub(super) fn page(&self) -> String {
-        format!("rehearsal edge: {} from {}\n", self.domain, self.origins)
-    }
-
     /// Returns the element of `GET /edge`.
     pub(super) fn to_json(&self) -> Value {
         let mut value = json!({
@@ -85,23 +71,13 @@ impl EdgeSite {
             "cert_id": self.cert_id,
             "fingerprint": self.leaf.as_ref().map(|leaf| &leaf.fingerprint),
             "not_after": self.leaf.as_ref().map(|leaf| iso8601(leaf.not_after)),
-            "http": self.http_enabled,
             "https": self.tls.is_ok(),
-            "force_https": self.force_https,
-            "alpn": self.alpn(),
             "problem": self.tls.as_ref().err(),
         });
         if let (true, Value::Object(map)) = (self.is_overridden, &mut value) {
             map.insert("overridden".to_owned(), json!(true));
         }
         value
-    }
-
-    fn alpn(&self) -> Vec<String> {
-        let config = self.tls.as_ref().ok();
-        config.map_or_else(Vec::new, |config| {
-            config.alpn_protocols.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
-        })
     }
 }
 
@@ -114,22 +90,22 @@ pub(super) struct PreparedTls {
 
 impl PreparedTls {
     /// Prepares the certificate of a site.
-    pub(super) fn new(snapshot: &Snapshot, http2: bool) -> Self {
+    pub(super) fn new(snapshot: &Snapshot) -> Self {
         if snapshot.cert_id.is_none() {
             return Self { leaf: None, tls: Err("no certificate is bound".to_owned()) };
         }
-        Self::from_pem(&snapshot.cert_pem, &snapshot.key_pem, http2)
+        Self::from_pem(&snapshot.cert_pem, &snapshot.key_pem)
     }
 
     /// Prepares a certificate that must be usable; otherwise returns why it is not.
     pub(super) fn usable(cert_pem: &str, key_pem: &str) -> Result<Self, String> {
-        let prepared = Self::from_pem(cert_pem, key_pem, true);
+        let prepared = Self::from_pem(cert_pem, key_pem);
         prepared.tls.clone()?;
         Ok(prepared)
     }
 
-    fn from_pem(cert_pem: &str, key_pem: &str, http2: bool) -> Self {
-        Self { leaf: Leaf::parse(cert_pem).ok(), tls: server_config(cert_pem, key_pem, http2) }
+    fn from_pem(cert_pem: &str, key_pem: &str) -> Self {
+        Self { leaf: Leaf::parse(cert_pem).ok(), tls: server_config(cert_pem, key_pem) }
     }
 }
 
@@ -145,15 +121,14 @@ fn certified_key(cert_pem: &str, key_pem: &str) -> Result<CertifiedKey, String> 
 }
 
 /// Returns a TLS configuration that serves this certificate, or why that is impossible.
-pub(crate) fn server_config(cert_pem: &str, key_pem: &str, http2: bool) -> Result<Arc<ServerConfig>, String> {
+pub(crate) fn server_config(cert_pem: &str, key_pem: &str) -> Result<Arc<ServerConfig>, String> {
     let certified = certified_key(cert_pem, key_pem)?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(FixedCert(Arc::new(certified))));
-    config.alpn_protocols =
-        if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { vec![b"http/1.1".to_vec()] };
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 

@@ -41,11 +41,6 @@ impl EdgeTable {
         Ok(())
     }
 
-    /// Removes the override of a name. Returns whether there was one.
-    pub(crate) fn remove_override(&self, name: &str) -> bool {
-        self.write().overrides.remove(&names::canonical(name)).is_some()
-    }
-
     /// Returns a copy, which later pushes and overrides do not change.
     pub(super) fn snapshot(&self) -> Self {
         Self(RwLock::new(self.read().clone()))
@@ -85,14 +80,13 @@ impl Entries {
     }
 }
 
-/// TLS configurations by certificate, key and `http2`, so that a push of many sites with one certificate
-/// parses it once.
+/// TLS configurations by certificate and key, so that a push of many sites with one certificate parses it once.
 #[derive(Default)]
-pub(crate) struct TlsCache(HashMap<(String, String, bool), PreparedTls>);
+pub(crate) struct TlsCache(HashMap<(String, String), PreparedTls>);
 
 impl TlsCache {
-    pub(super) fn get(&mut self, snapshot: &Snapshot, http2: bool) -> PreparedTls {
-        let key = (snapshot.cert_pem.clone(), snapshot.key_pem.clone(), http2);
-        self.0.entry(key).or_insert_with(|| PreparedTls::new(snapshot, http2)).clone()
+    pub(super) fn get(&mut self, snapshot: &Snapshot) -> PreparedTls {
+        let key = (snapshot.cert_pem.clone(), snapshot.key_pem.clone());
+        self.0.entry(key).or_insert_with(|| PreparedTls::new(snapshot)).clone()
     }
 }

@@ -28,11 +28,6 @@ impl ResponseBody {
         let sent = data.slice(..bytes.min(data.len()));
         Self { data: non_empty(sent), content_length: data.len() as u64, abort_at_end: Some(abort) }
     }
-
-    /// Returns the length that is announced.
-    pub(super) fn content_length(&self) -> u64 {
-        self.content_length
-    }
 }
 
 fn non_empty(data: Bytes) -> Option<Bytes> {

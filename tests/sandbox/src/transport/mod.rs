@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Method, Request, header};
+use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -41,12 +40,8 @@ pub(crate) async fn serve<IO, F>(
     let abort = AbortHandle::default();
     let io = TokioIo::new(Stream::abortable(io, abort.clone()));
     let service = service_fn(|request| {
-        let is_head = request.method() == Method::HEAD;
         let response = handler(request, abort.clone());
-        async move {
-            let response = response.await;
-            Ok::<_, Infallible>(if is_head { without_body(response) } else { response })
-        }
+        async move { Ok::<_, Infallible>(response.await) }
     });
     let builder = auto::Builder::new(TokioExecutor::new());
     let connection = builder.serve_connection(io, service);
@@ -55,17 +50,6 @@ pub(crate) async fn serve<IO, F>(
         _ = connection => {}
         () = abort.0.now.notified() => socket.close().await,
     }
-}
-
-/// Returns GET for HEAD, which has the same response without its body (RFC 9110, section 9.3.2).
-pub(crate) fn as_get(method: &Method) -> &Method {
-    if method == Method::HEAD { &Method::GET } else { method }
-}
-
-fn without_body(response: HttpResponse) -> HttpResponse {
-    let (mut head, body) = response.into_parts();
-    head.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| body.content_length().into());
-    HttpResponse::from_parts(head, ResponseBody::full(Bytes::new()))
 }
 
 /// A second handle on a connection's socket, for closing it below TLS and HTTP.

@@ -1,18 +1,12 @@
-//! The edge: TLS and plain HTTP before and after a push, and counts of connections and handshakes.
+//! The edge: TLS before and after a push, and counts of connections and handshakes.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
-use edgecert_sandbox::{Authority, probe, probe_with_alpn};
+use edgecert_sandbox::{AddressHandshakes, Authority, Handshakes, probe};
 use serde_json::{Value, json};
 
 use crate::support::{Server, TestCert, run};
-
-/// Updates site 10 and pushes the change.
-fn push_update(server: &Server, change: &Value) {
-    server.update(change).expect_ok();
-    server.push_now();
-}
 
 /// Sends bytes without TLS and waits until the edge closes the connection.
 fn send_plain(server: &Server, bytes: &[u8]) {
@@ -20,13 +14,6 @@ fn send_plain(server: &Server, bytes: &[u8]) {
     tcp.write_all(bytes).unwrap();
     tcp.shutdown(Shutdown::Write).unwrap();
     let _ = tcp.read_to_end(&mut Vec::new());
-}
-
-/// The response of the edge over plain HTTP.
-fn plain_http(server: &Server, host: &str) -> String {
-    let mut tcp = TcpStream::connect(server.url("edge")).unwrap();
-    write!(tcp, "GET /path?q=1 HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
-    std::io::read_to_string(tcp).unwrap()
 }
 
 fn edge_entry(server: &Server, domain: &str) -> Value {
@@ -105,46 +92,14 @@ fn unusable_keys_are_reported() {
     }
 }
 
+/// Section 2.3: `https_enabled` "Listen on HTTPS".
 #[test]
-fn alpn_follows_the_http2_field() {
-    let (server, _) = Server::serving(&["a.example"]);
-    let negotiated = |offer: &[&str]| probe_with_alpn(server.url("edge"), "a.example", offer).unwrap().alpn;
-    assert_eq!(negotiated(&["h2", "http/1.1"]).as_deref(), Some("h2"));
-    assert_eq!(negotiated(&["http/1.1"]).as_deref(), Some("http/1.1"));
-    assert_eq!(negotiated(&[]), None);
-    push_update(&server, &json!({ "http2": false }));
-    assert_eq!(negotiated(&["h2", "http/1.1"]).as_deref(), Some("http/1.1"));
-}
-
-/// Section 2.3: `http_enabled` "Listen on HTTP", `https_enabled` "Listen on HTTPS", `force_https` "Redirect
-/// to HTTPS".
-#[test]
-fn plain_http_follows_site_fields() {
-    let (server, _) = Server::serving(&["a.example"]);
-    assert!(plain_http(&server, "a.example").starts_with("HTTP/1.1 200"));
-    assert!(plain_http(&server, "a.example:80").contains("rehearsal edge: a.example"));
-    assert!(plain_http(&server, "nobody.example").starts_with("HTTP/1.1 421"));
-    push_update(&server, &json!({ "force_https": true }));
-    let redirect = plain_http(&server, "a.example");
-    assert!(redirect.starts_with("HTTP/1.1 301"), "{redirect}");
-    assert!(redirect.contains("location: https://a.example/path?q=1\r\n"), "{redirect}");
-    push_update(&server, &json!({ "http_enabled": false }));
-    assert_eq!(plain_http(&server, "a.example"), "");
-    assert!(server.served_leaf("a.example").is_some());
-    push_update(&server, &json!({ "https_enabled": false, "http_enabled": true, "force_https": false }));
-    assert_eq!(server.served_leaf("a.example"), None);
-    assert!(plain_http(&server, "a.example").starts_with("HTTP/1.1 200"));
-}
-
-#[test]
-fn curl_gets_pages_over_both_versions() {
-    let (server, _) = Server::serving(&["a.example"]);
-    let (_, port) = server.url("edge").rsplit_once(':').unwrap();
-    let (address, url) = (format!("a.example:{port}:127.0.0.1"), format!("https://a.example:{port}/"));
-    for (version, expected) in [("--http1.1", "1.1"), ("--http2", "2")] {
-        let args = ["-sSk", version, "-w", " %{http_version}", "--resolve", &address, &url];
-        let output = String::from_utf8(run("curl", "curl", &args, "").stdout).unwrap();
-        assert_eq!(output, format!("rehearsal edge: a.example from []\n {expected}"));
+fn disabled_https_serves_nothing() {
+    let (server, cert) = Server::serving(&["a.example"]);
+    for (is_enabled, served) in [(false, None), (true, Some(cert.fingerprint()))] {
+        server.update(&json!({ "https_enabled": is_enabled })).expect_ok();
+        server.push_now();
+        assert_eq!(server.served_leaf("a.example"), served);
     }
 }
 
@@ -154,8 +109,8 @@ fn control_port_lists_edge_and_dns() {
     let (server, cert) = Server::serving(&["a.example"]);
     let expected = json!({
         "domain": "a.example", "site_id": 10, "cert_id": 1001, "fingerprint": cert.fingerprint(),
-        "not_after": "2099-01-01T00:00:00Z", "http": true, "https": true, "force_https": false,
-        "alpn": ["h2", "http/1.1"], "problem": null,
+        "not_after": "2099-01-01T00:00:00Z", "https": true,
+        "problem": null,
     });
     assert_eq!(edge_entry(&server, "a.example"), expected);
     assert_eq!(edge_entry(&server, "b.example")["problem"], "no certificate is bound");
@@ -175,18 +130,14 @@ fn edge_survives_malformed_connections() {
     assert_eq!(server.served_leaf("a.example"), Some(cert.fingerprint()));
 }
 
-fn counts(server: &Server) -> Value {
-    server.control("GET", "/edge/handshakes").expect_ok()
-}
-
-fn reset(server: &Server) {
-    server.control("DELETE", "/edge/handshakes").expect_ok();
+fn counts(server: &Server) -> Handshakes {
+    server.sandbox().handshakes()
 }
 
 /// The counts of the main address, after as many connections in progress at once there as over all addresses.
-fn expected(server: &Server, connections: u64, handshakes: u64, max: u64) -> Value {
-    let address = json!({ "connections": connections, "handshakes": handshakes, "max_in_progress": max });
-    json!({ "addresses": { server.url("edge"): address }, "max_in_progress": max })
+fn expected(server: &Server, connections: u64, handshakes: u64, max_in_progress: u64) -> Handshakes {
+    let address = AddressHandshakes { connections, handshakes, max_in_progress };
+    Handshakes { addresses: [(server.url("edge").to_owned(), address)].into(), max_in_progress }
 }
 
 #[test]
@@ -200,9 +151,9 @@ fn every_connection_is_counted() {
     send_plain(&server, b"\x16\x03\x01");
     assert_eq!(counts(&server), expected(&server, 3, 3, 1), "broken handshakes count");
     send_plain(&server, b"");
-    plain_http(&server, "a.example");
+    send_plain(&server, b"GET / HTTP/1.1\r\n\r\n");
     assert_eq!(counts(&server), expected(&server, 5, 3, 1), "plain connections are no handshakes");
-    reset(&server);
+    server.sandbox().reset_handshakes();
     assert_eq!(counts(&server), expected(&server, 0, 0, 0));
     for _ in 0..200 {
         server.served_leaf("a.example").unwrap();
@@ -222,16 +173,16 @@ fn concurrent_handshakes_show_their_maximum() {
     let waiting: Vec<TcpStream> = (0..3).map(begin).collect();
     server.served_leaf("a.example").unwrap();
     assert_eq!(counts(&server), expected(&server, 4, 4, 4));
-    reset(&server);
+    server.sandbox().reset_handshakes();
     assert_eq!(counts(&server), expected(&server, 0, 0, 3), "a reset keeps connections in progress");
     for tcp in waiting {
         tcp.shutdown(Shutdown::Write).unwrap();
         let _ = (&tcp).read_to_end(&mut Vec::new());
     }
-    reset(&server);
+    server.sandbox().reset_handshakes();
     let probe_often = || (0..50).for_each(|_| drop(server.served_leaf("a.example").unwrap()));
     std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(probe_often))));
     let counts = counts(&server);
-    assert!((1..=4).contains(&counts["max_in_progress"].as_u64().unwrap()), "{counts}");
-    assert_eq!(counts["addresses"][server.url("edge")]["handshakes"], 200);
+    assert!((1..=4).contains(&counts.max_in_progress), "{counts:?}");
+    assert_eq!(counts.total(), 200);
 }

@@ -172,7 +172,6 @@ fn useless_faults_are_refused() {
         (fault("GET /api/certs?page=1"), "no endpoint is GET /api/certs?page=1"),
         (fault("GET /api/sites/a.example"), "no endpoint is GET /api/sites/a.example"),
         (fault("POST /api/sites/*/remove"), "no endpoint is POST /api/sites/*/remove"),
-        (fault("HEAD /api/certs/upload"), "no endpoint is HEAD /api/certs/upload"),
         (json!([fault("*"), changed(json!({ "times": 0 }))]), "fault 2: times must be at least 1"),
     ];
     for (faults, reason) in rows {
@@ -187,7 +186,6 @@ fn useless_faults_are_refused() {
         "* /*",
         "POST /api/sites/10/*",
         "DELETE /api/sites/1*",
-        "HEAD /api/certs",
         "GET /openapi.json",
         "POST /*/certs/upload",
     ];
@@ -262,36 +260,5 @@ fn stall_delays_one_response() {
             }),
             "{address}"
         );
-    }
-}
-
-/// HEAD gets the headers of GET, also those of an error or a fault, and never a body (RFC 9110, section 9.3.2).
-#[test]
-fn head_is_answered_as_get() {
-    for version in ["--http1.1", "--http2-prior-knowledge"] {
-        let server = Server::start();
-        let length = server.api("GET", "/api/certs", None).text.len();
-        let (code, output) = curl(&server, "/api/certs", &["--head", version]);
-        let output = output.to_lowercase();
-        assert!(code == 0 && output.ends_with("\r\n\r\n 200"), "{version}: {code} {output}");
-        assert!(output.contains(&format!("content-length: {length}\r\n")), "{version}: {output}");
-        assert!(output.contains("content-type: application/json\r\n"), "{version}: {output}");
-        assert_logged(&server, 1, &json!({ "method": "HEAD", "account": 1 }));
-        let rows = [
-            ("/api/sites/10", 200),
-            ("/api/sites/99", 404),
-            ("/api/certs/upload", 405),
-            ("/openapi.json", 200),
-        ];
-        for (path, status) in rows {
-            assert_eq!(server.api("HEAD", path, None).status, status, "{path}");
-        }
-        server.sandbox().add_fault(Fault::status("GET /api/certs", 503).body("busy"));
-        let (_, output) = curl(&server, "/api/certs", &["--head", version]);
-        assert!(output.contains("ontent-length: 4\r\n") && output.ends_with("\r\n\r\n 503"), "{output}");
-        server.sandbox().add_fault(Fault::truncate("GET /api/certs", 3));
-        curl(&server, "/api/certs", &["--head", version]);
-        assert_eq!(server.api("GET", "/api/certs", None).status, 200);
-        assert_eq!(server.control("HEAD", "/requests").status, 200);
     }
 }
