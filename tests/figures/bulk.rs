@@ -53,17 +53,17 @@ const ONE_TO_MANY_DELAYED: Figure = seconds(
 /// Adds the rows on loopback.
 pub(crate) fn add(fixture: &Fixture, table: &mut Table) -> Result<()> {
     let bulk = Bulk::new(fixture, "bulk")?;
-    table.add(FSYNCS, bulk.fsyncs());
+    table.add(FSYNCS, bulk.fsyncs()?);
     let (tmpfs, disk) = (fixture.memory("bulk-state")?, fixture.disk("bulk-state")?);
     for (figure, state, pairs) in [(PENDING[0], tmpfs, PAIRS), (PENDING[1], disk, FEW_PAIRS)] {
         let h2load = H2load { port: bulk.server.port(), connections: 32, streams: None };
-        let measured = bulk.pending_and(h2load, &state, pairs, &bulk.fleet_body);
-        table.add(figure, measured.map(|pairs| Measured::spread(pairs.speed(), Unit::Seconds)));
+        let pairs = bulk.pending_and(h2load, &state, pairs)?;
+        table.add(figure, Measured::spread(pairs.speed(), Unit::Seconds));
     }
     let h2load = H2load { port: bulk.server.port(), connections: 16, streams: None };
-    let measured = bulk.one_to_many_and(h2load, PAIRS);
-    table.add(ONE_TO_MANY, measured.map(|pairs| Measured::spread(pairs.speed(), Unit::Seconds)));
-    table.add(GROWTH, bulk.growth());
+    let pairs = bulk.one_to_many_and(h2load, PAIRS)?;
+    table.add(ONE_TO_MANY, Measured::spread(pairs.speed(), Unit::Seconds));
+    table.add(GROWTH, bulk.growth()?);
     Ok(())
 }
 
@@ -72,10 +72,8 @@ pub(crate) fn add_delayed(fixture: &Fixture, table: &mut Table) -> Result<()> {
     let bulk = Bulk::new(fixture, "delay")?;
     let h2load = H2load { port: proxy::start(bulk.server.port())?, connections: 1, streams: Some(100) };
     let state = fixture.memory("delay-state")?;
-    let measured = bulk.pending_and(h2load, &state, FEW_PAIRS, &bulk.fleet_body);
-    table.add(PENDING_DELAYED, measured.map(|pairs| Measured::time(pairs.wall())));
-    let measured = bulk.one_to_many_and(h2load, FEW_PAIRS);
-    table.add(ONE_TO_MANY_DELAYED, measured.map(|pairs| Measured::time(pairs.wall())));
+    table.add(PENDING_DELAYED, Measured::time(bulk.pending_and(h2load, &state, FEW_PAIRS)?.wall()));
+    table.add(ONE_TO_MANY_DELAYED, Measured::time(bulk.one_to_many_and(h2load, FEW_PAIRS)?.wall()));
     Ok(())
 }
 
@@ -159,12 +157,12 @@ impl<'a> Bulk<'a> {
     }
 
     /// `sync` of all lineages on the peer's port, and the peer.
-    fn pending_and(&self, peer: H2load, state: &Path, pairs: usize, body: &Path) -> Result<Pairs> {
+    fn pending_and(&self, peer: H2load, state: &Path, pairs: usize) -> Result<Pairs> {
         // A lineage's options name the service, so its port has to be the same.
         let template = self.pending.with_service(&format!("https://127.0.0.1:{}", peer.port));
         let ours = || usage::run(self.pending(state, &template, peer.port, SIZE)?.command());
-        peer.check(body)?;
-        usage::pairs(pairs, ours, || peer.run(body))
+        peer.check(&self.fleet_body)?;
+        usage::pairs(pairs, ours, || peer.run(&self.fleet_body))
     }
 
     /// A deploy of the wildcard certificate on the peer's port, and the peer.

@@ -16,16 +16,16 @@ const fn figure(name: &'static str, goal: f64) -> Figure {
 /// Adds the rows of this group.
 pub(crate) fn add(fixture: &Fixture, table: &mut Table) -> Result<()> {
     let dir = fixture.disk("checks")?;
-    let count = |call: Call| Ok(Measured::value(instructions(&dir, &call)? as f64));
+    let count = |call: Call| -> Result<Measured> { Ok(Measured::value(instructions(&dir, &call)? as f64)) };
     let hook = || Call::new(&fixture.binary);
-    table.add(figure("--version, instructions", 0.75e6), count(hook().args(["--version"])));
+    table.add(figure("--version, instructions", 0.75e6), count(hook().args(["--version"]))?);
     let check = |lineage: Lineage| {
         let (cert, key) = (lineage.file("fullchain"), lineage.file("privkey"));
         let args = ["--cert".as_ref(), cert.as_os_str(), "--key".as_ref(), key.as_os_str()];
         count(hook().args(["check"]).args(args).env("SSL_CERT_FILE", &fixture.ca_file))
     };
-    table.add(figure("check, P-256, instructions", 3.5e6), fixture.lineage(&dir, 1).and_then(check));
-    table.add(figure("check, RSA-2048, instructions", 2.0e6), rsa_lineage(fixture, &dir).and_then(check));
+    table.add(figure("check, P-256, instructions", 3.5e6), check(fixture.lineage(&dir, 1)?)?);
+    table.add(figure("check, RSA-2048, instructions", 2.0e6), check(rsa_lineage(fixture, &dir)?)?);
     Ok(())
 }
 

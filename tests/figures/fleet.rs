@@ -1,6 +1,5 @@
 //! Ten thousand lineages, and accounts with as many sites.
 
-use std::cell::OnceCell;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -78,21 +77,12 @@ const MEMORY: [Figure; 2] = [
 /// Adds the rows of this group.
 pub(crate) fn add(fixture: &Fixture, table: &mut Table) -> Result<()> {
     let fleet = Fleet::new(fixture, "fleet", LARGE_ACCOUNT)?;
-    let large = OnceCell::new();
-    let large = || -> Result<&Server> {
-        if large.get().is_none() {
-            let _ = large.set(Server::start(fixture, &Service::with_sites(LARGE_ACCOUNT))?);
-        }
-        large.get().context("no server")
-    };
-    table.add(BESIDE, large().and_then(|large| beside(fixture, &fleet, large)));
-    table.add_all(IN_LARGE_ACCOUNT, large().and_then(|large| first_deploy(fixture, &fleet, large)));
-    table.add_all(SMALL_UNCHANGED, unchanged_in_small_account(fixture, &fleet));
-    table.add_all(
-        LARGE_UNCHANGED,
-        large().and_then(|large| unchanged_in_large_account(fixture, &fleet, large)),
-    );
-    table.add_all(MEMORY, large().and_then(|large| memory(fixture, &fleet, large)));
+    let large = Server::start(fixture, &Service::with_sites(LARGE_ACCOUNT))?;
+    table.add(BESIDE, beside(fixture, &fleet, &large)?);
+    table.add_all(IN_LARGE_ACCOUNT, first_deploy(fixture, &fleet, &large)?);
+    table.add_all(SMALL_UNCHANGED, unchanged_in_small_account(fixture, &fleet)?);
+    table.add_all(LARGE_UNCHANGED, unchanged_in_large_account(fixture, &fleet, &large)?);
+    table.add_all(MEMORY, memory(fixture, &fleet, &large)?);
     Ok(())
 }
 

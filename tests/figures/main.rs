@@ -1,5 +1,5 @@
 //! Measures what the hook costs, beside its peers and the goals:
-//! `cargo run --release --example figures [single|checks|fleet|bulk|delay|size]… [--json]`.
+//! `cargo run --release --example figures [single|checks|fleet|bulk|delay|size]…`.
 //!
 //! The service is nginx on loopback. `EDGECERT_BIN` names another binary to measure. The program fails if a goal is
 //! missed or a figure cannot be measured, and names the Debian package that is missing.
@@ -40,8 +40,7 @@ const GROUPS: [(&str, Group); 6] = [
 ];
 
 fn main() -> ExitCode {
-    let table = select(std::env::args().skip(1)).and_then(|(groups, as_json)| measure(&groups, as_json));
-    match table {
+    match select(std::env::args().skip(1)).and_then(|groups| measure(&groups)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -51,30 +50,23 @@ fn main() -> ExitCode {
     }
 }
 
-/// The groups that the arguments name, all of them if there is none, and whether they ask for JSON.
-fn select(args: impl Iterator<Item = String>) -> Result<(Vec<(&'static str, Group)>, bool)> {
-    let (mut groups, mut as_json) = (Vec::new(), false);
+/// The groups that the arguments name, all of them if there is none.
+fn select(args: impl Iterator<Item = String>) -> Result<Vec<Group>> {
+    let mut groups = Vec::new();
     for arg in args {
         match GROUPS.iter().find(|(name, _)| *name == arg) {
-            Some(group) => groups.push(*group),
-            None if arg == "--json" => as_json = true,
-            None => bail!("usage: figures [{}]… [--json]", GROUPS.map(|(name, _)| name).join("|")),
+            Some((_, group)) => groups.push(*group),
+            None => bail!("usage: figures [{}]…", GROUPS.map(|(name, _)| name).join("|")),
         }
     }
-    Ok((if groups.is_empty() { GROUPS.to_vec() } else { groups }, as_json))
+    Ok(if groups.is_empty() { GROUPS.map(|(_, group)| group).into() } else { groups })
 }
 
-/// Measures the groups and prints the table; returns whether all goals are met.
-fn measure(groups: &[(&str, Group)], as_json: bool) -> Result<bool> {
+/// Measures the groups and prints the table, as far as it got; returns whether all goals are met.
+fn measure(groups: &[Group]) -> Result<bool> {
     let fixture = Fixture::new()?;
     let mut table = Table::default();
-    for (_, add) in groups {
-        add(&fixture, &mut table)?;
-    }
-    if as_json {
-        println!("{:#}", table.json());
-    } else {
-        print!("{}\n\n{table}", fixture.environment()?);
-    }
-    Ok(table.is_met())
+    let result = groups.iter().try_for_each(|add| add(&fixture, &mut table));
+    print!("{}\n\n{table}", fixture.environment()?);
+    result.map(|()| table.is_met())
 }

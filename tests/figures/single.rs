@@ -55,15 +55,13 @@ const FSYNCS: Figure =
 /// Adds the rows of this group.
 pub(crate) fn add(fixture: &Fixture, table: &mut Table) -> Result<()> {
     let one = OneLineage::new(fixture, "single")?;
-    let server = one.server();
-    let server = server.as_ref();
-    let copy = |error: &anyhow::Error| anyhow::anyhow!("{error:#}");
-    table.add_all(ON_TMPFS, server.map_err(copy).and_then(|server| one.upload_on_tmpfs(server)));
-    table.add(ON_DISK, server.map_err(copy).and_then(|server| one.upload_on_disk(server)));
-    table.add(INSTRUCTIONS, server.map_err(copy).and_then(|server| one.upload_instructions(server)));
-    table.add(DEPLOY, server.map_err(copy).and_then(|server| one.deploy(server)));
-    table.add(DEPLOY_INSTRUCTIONS, server.map_err(copy).and_then(|server| one.deploy_instructions(server)));
-    table.add(FSYNCS, server.map_err(copy).and_then(|server| one.fsyncs(server)));
+    let server = one.server()?;
+    table.add_all(ON_TMPFS, one.upload_on_tmpfs(&server)?);
+    table.add(ON_DISK, one.upload_on_disk(&server)?);
+    table.add(INSTRUCTIONS, one.upload_instructions(&server)?);
+    table.add(DEPLOY, one.deploy(&server)?);
+    table.add(DEPLOY_INSTRUCTIONS, one.deploy_instructions(&server)?);
+    table.add(FSYNCS, one.fsyncs(&server)?);
     Ok(())
 }
 

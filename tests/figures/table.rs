@@ -2,9 +2,6 @@
 
 use std::fmt;
 
-use anyhow::{Error, Result};
-use serde_json::{Value, json};
-
 use crate::usage::Spread;
 
 /// What a figure is measured in.
@@ -49,7 +46,7 @@ pub(crate) struct Measured {
 /// The figures measured so far.
 #[derive(Default)]
 pub(crate) struct Table {
-    rows: Vec<(Figure, Result<Measured, String>)>,
+    rows: Vec<(Figure, Measured)>,
 }
 
 impl Measured {
@@ -77,33 +74,19 @@ impl Measured {
 
 impl Table {
     /// Adds a figure, and says so: all of them take some minutes.
-    pub(crate) fn add(&mut self, figure: Figure, measured: Result<Measured>) {
-        let value =
-            measured.as_ref().map_or("not measured".into(), |measured| figure.unit.text(measured.value));
-        eprintln!("figures: {}: {value}", figure.name);
-        self.rows.push((figure, measured.map_err(|error| format!("{error:#}"))));
+    pub(crate) fn add(&mut self, figure: Figure, measured: Measured) {
+        eprintln!("figures: {}: {}", figure.name, figure.unit.text(measured.value));
+        self.rows.push((figure, measured));
     }
 
     /// Adds figures that were measured together.
-    pub(crate) fn add_all<const N: usize>(&mut self, figures: [Figure; N], measured: Result<[Measured; N]>) {
-        match measured {
-            Ok(measured) => {
-                figures.into_iter().zip(measured).for_each(|(figure, value)| self.add(figure, Ok(value)));
-            }
-            Err(error) => figures.into_iter().for_each(|figure| self.add(figure, Err(copy(&error)))),
-        }
+    pub(crate) fn add_all<const N: usize>(&mut self, figures: [Figure; N], measured: [Measured; N]) {
+        figures.into_iter().zip(measured).for_each(|(figure, value)| self.add(figure, value));
     }
 
-    /// Whether every figure was measured and meets its goal.
+    /// Whether every figure meets its goal.
     pub(crate) fn is_met(&self) -> bool {
-        self.rows.iter().all(|(figure, measured)| {
-            measured.as_ref().is_ok_and(|measured| figure.goal.is_met(measured.value) != Some(false))
-        })
-    }
-
-    /// The figures as a JSON array.
-    pub(crate) fn json(&self) -> Value {
-        self.rows.iter().map(|(figure, measured)| json(*figure, measured.as_ref())).collect()
+        self.rows.iter().all(|(figure, measured)| figure.goal.is_met(measured.value) != Some(false))
     }
 }
 
@@ -126,16 +109,6 @@ impl Goal {
 }
 
 impl Unit {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Ratio => "ratio",
-            Self::Instructions => "instructions",
-            Self::Bytes => "bytes",
-            Self::Seconds => "seconds",
-            Self::Count => "count",
-        }
-    }
-
     fn text(self, value: f64) -> String {
         match self {
             Self::Ratio if value < 0.9995 => format!("{value:.3}"),
@@ -155,41 +128,11 @@ fn plain(value: f64) -> String {
     if value >= 1e3 || value.fract().abs() < 1e-9 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-fn json(figure: Figure, measured: Result<&Measured, &String>) -> Value {
-    let goal = match figure.goal {
-        Goal::AtMost(goal) => json!({"at_most": goal}),
-        Goal::AtLeast(goal) => json!({"at_least": goal}),
-        Goal::None => Value::Null,
-    };
-    let mut row = json!({
-        "row": figure.row, "figure": figure.name, "unit": figure.unit.name(), "goal": goal, "met": false,
-    });
-    let fields = match measured {
-        Err(error) => json!({"error": error}),
-        Ok(measured) => json!({
-            "value": measured.value, "met": figure.goal.is_met(measured.value),
-            "ours": measured.ours.map(|(value, _)| value), "peer": measured.peer.map(|(value, _)| value),
-            "pairs": measured.spread.as_ref().map(Spread::pairs),
-            "min_quartiles_max":
-                measured.spread.as_ref().map(|spread| [0, 1, 2, 3, 4].map(|quarter| spread.quarter(quarter))),
-        }),
-    };
-    if let (Some(row), Value::Object(fields)) = (row.as_object_mut(), fields) {
-        row.extend(fields);
-    }
-    row
-}
-
-/// An error of several figures.
-fn copy(error: &Error) -> Error {
-    anyhow::anyhow!("{error:#}")
-}
-
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header = ["row", "figure", "ours", "peer", "result (quartiles, pairs)", "goal", "met"];
         let mut lines = vec![header.map(str::to_owned)];
-        lines.extend(self.rows.iter().map(|(figure, measured)| cells(*figure, measured.as_ref().ok())));
+        lines.extend(self.rows.iter().map(|(figure, measured)| cells(*figure, measured)));
         let widths: [usize; 7] = std::array::from_fn(|column| {
             lines
                 .iter()
@@ -205,18 +148,12 @@ impl fmt::Display for Table {
                 writeln!(f, "{}", widths.map(|width| "-".repeat(width)).join("-|-"))?;
             }
         }
-        let mut reasons: Vec<&String> = self.rows.iter().filter_map(|(_, row)| row.as_ref().err()).collect();
-        reasons.dedup();
-        reasons.iter().try_for_each(|reason| writeln!(f, "\nnot measured: {reason}"))
+        Ok(())
     }
 }
 
-fn cells(figure: Figure, measured: Option<&Measured>) -> [String; 7] {
+fn cells(figure: Figure, measured: &Measured) -> [String; 7] {
     let value = |value: Option<(f64, Unit)>| value.map_or_else(String::new, |(value, unit)| unit.text(value));
-    let (row, name, goal) = (figure.row.to_string(), figure.name.to_owned(), figure.goal.text(figure.unit));
-    let Some(measured) = measured else {
-        return [row, name, String::new(), String::new(), "not measured".into(), goal, "no".into()];
-    };
     let met = match figure.goal.is_met(measured.value) {
         Some(true) => "yes",
         Some(false) => "NO",
@@ -228,5 +165,6 @@ fn cells(figure: Figure, measured: Option<&Measured>) -> [String; 7] {
         let ratio = if matches!(figure.unit, Unit::Ratio) { "" } else { "ratio " };
         result = format!("{result} ({ratio}{low} to {high}, {})", spread.pairs());
     }
-    [row, name, value(measured.ours), value(measured.peer), result, goal, met.into()]
+    let (row, goal) = (figure.row.to_string(), figure.goal.text(figure.unit));
+    [row, figure.name.to_owned(), value(measured.ours), value(measured.peer), result, goal, met.to_owned()]
 }
