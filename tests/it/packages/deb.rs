@@ -1,11 +1,6 @@
-//! The Debian package: lintian, and its life in a clean Debian 12 with certbot.
+//! The Debian package: its content, and lintian.
 
-use std::os::unix::process::parent_id;
-use std::process::Command;
-
-use crate::clients::Pebble;
-use crate::harness::{cannot_run, require, require_root, sandbox};
-use crate::readme::root;
+use crate::harness::require;
 
 use super::{assert_complete, output, package};
 
@@ -34,33 +29,4 @@ fn lintian_finds_nothing() {
     let file = package(".deb");
     let found = output("lintian", &["--allow-root", "--fail-on", "error,warning", file.to_str().unwrap()]);
     assert_eq!(found, "");
-}
-
-#[test]
-fn deb_is_used_upgraded_and_purged() {
-    // A user who is root in a namespace only can neither make device files nor mount everything.
-    require_root();
-    if !output("cat", &["/proc/self/uid_map"]).split_whitespace().eq(["0", "0", "4294967295"]) {
-        cannot_run("it makes a root directory, which needs root");
-    }
-    require("mmdebstrap", "mmdebstrap");
-    let (service, pebble) = (sandbox(&["a.example"]), Pebble::start());
-    let endpoints = service.endpoints();
-
-    // Debian's packages come from the network. `tests/isolated` hides it from this process, but not from its parent.
-    let namespaces = "exec 9<\"/proc/$0/ns/net\"; exec setpriv --pdeathsig KILL unshare --mount \
-        --propagation private --mount-proc --pid --fork --kill-child bash \"$@\"";
-    let mut command = Command::new("bash");
-    command.args(["-c", namespaces]).arg(parent_id().to_string());
-    command.arg(root().join("tests/it/packages/lifecycle.sh")).arg(package(".deb"));
-    command.arg(pebble.directory()).arg(pebble.ca_file());
-    command.args([&endpoints.api, &endpoints.api_key, &endpoints.edge]);
-    let output = command.output().unwrap();
-    let log = String::from_utf8_lossy(&output.stdout);
-    let messages = String::from_utf8_lossy(&output.stderr);
-    if !log.contains("begun\n") {
-        cannot_run(&format!("no root directory: {}", messages.lines().last().unwrap_or_default()));
-    }
-    assert!(output.status.success() && log.ends_with("complete\n"), "{}\n{messages}{log}", output.status);
-    assert!(log.contains("* served    a.example"), "{log}");
 }

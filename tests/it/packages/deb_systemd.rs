@@ -1,4 +1,5 @@
-//! The Debian package on a host with systemd, in a container: what its scripts do to the timer and to directories.
+//! The Debian package on a host with systemd, in a container: installed, upgraded, removed and purged. Its README is
+//! followed in `shipped_readme.rs`.
 
 use crate::container::{END, run_with_files};
 
@@ -12,7 +13,9 @@ expect() { [[ $(systemctl is-enabled $timer) == "$1" && $(systemctl is-active $t
 
 install_package /test/PACKAGE
 expect disabled inactive
-[[ $(stat -c %a /var/lib/edgecert) == 700 ]]
+modes=$(stat -c '%a %U' /etc/edgecert /etc/edgecert/config.toml /var/lib/edgecert | paste -sd,)
+[[ $modes == '755 root,644 root,700 root' ]]
+dpkg --verify edgecert
 
 # A later version has another timer and another configuration file.
 dpkg-deb --raw-extract /test/PACKAGE later
@@ -24,7 +27,9 @@ dpkg-deb --build later later.deb
 # What the administrator has changed is kept, and a timer that is disabled is not started.
 echo '# own' >> /etc/edgecert/config.toml
 chmod 750 /var/lib/edgecert /etc/edgecert
+touch /etc/edgecert/api-key /var/lib/edgecert/kept.json
 install_package later.deb
+[[ $(dpkg-query --show --showformat='${Version}' edgecert) == 9.0-1 ]]
 expect disabled inactive
 [[ $(tail -1 /etc/edgecert/config.toml) == '# own' && -e /etc/edgecert/config.toml.dpkg-dist ]]
 [[ $(stat -c %a /var/lib/edgecert /etc/edgecert | sort -u) == 750 ]]
@@ -38,6 +43,7 @@ expect enabled active
 
 # It stops with the package, and starts with it.
 dpkg --remove edgecert
+[[ $(tail -1 /etc/edgecert/config.toml) == '# own' && -e /etc/edgecert/api-key && -e /var/lib/edgecert/kept.json ]]
 [[ $(systemctl is-active $timer) == inactive ]]
 install_package /test/PACKAGE
 expect enabled active

@@ -39,143 +39,125 @@ fn static_binary_links_nothing() {
     assert_is_notices(&fs::read_to_string(directory.path().join("THIRD-PARTY-NOTICES")).unwrap());
 }
 
-/// A directory with the binary, a lineage and root certificates, and nothing else.
-struct EmptyRoot(TempDir);
+/// A root directory with the binary, a lineage and root certificates, and nothing else, and the service to deploy to.
+struct EmptyRoot {
+    directory: TempDir,
+    service: Sandbox,
+}
 
 impl EmptyRoot {
-    fn new(service: &Sandbox, lineage: &Lineage) -> Self {
+    fn new() -> Self {
         require_root();
-        let unpacked = TempDir::new().unwrap();
-        let root = Self(TempDir::new().unwrap());
-        fs::copy(unpack(unpacked.path()), root.0.path().join("edgecert")).unwrap();
+        let service = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
+        let (unpacked, directory) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        fs::copy(unpack(unpacked.path()), directory.path().join("edgecert")).unwrap();
+        let root = Self { directory, service };
+        let lineage = Lineage::issued_for(&["a.example"]);
         for name in ["fullchain.pem", "privkey.pem"] {
             root.write(&format!("live/{name}"), &lineage.read(name));
         }
-        let authority = fs::read_to_string(service.endpoints().ca_file.as_ref().unwrap()).unwrap();
+        let authority = fs::read_to_string(root.service.endpoints().ca_file.as_ref().unwrap()).unwrap();
         root.write("etc/ssl/certs/ca-certificates.crt", &(authority + test_ca().root()));
         root
     }
 
     fn write(&self, name: &str, text: &str) {
-        let path = self.0.path().join(name);
+        let path = self.directory.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    /// Deploys in the root, to a service and an edge with these hosts.
-    fn deploy(&self, service: &Sandbox, api: &str, edge: &str) -> (Option<i32>, String) {
-        let endpoints = service.endpoints();
+    /// Deploys in the root, to a service and an edge with these hosts, and expects this exit code. Returns the output.
+    #[track_caller]
+    fn deploy(&self, api: &str, edge: &str, code: i32) -> String {
+        let endpoints = self.service.endpoints();
         let port = |address: &str| address.rsplit_once(':').unwrap().1.to_owned();
         let mut command = Command::new("/usr/sbin/chroot");
-        command.arg(self.0.path()).args(["/edgecert", "--lineage", "/live", "--state-dir", "/state"]);
+        command.arg(self.directory.path()).args(["/edgecert", "--lineage", "/live", "--state-dir", "/state"]);
         command.args(["--timeout", "20"]).env_clear().env("EDGECERT_API_KEY", &endpoints.api_key);
         command.env("EDGECERT_BASE_URL", format!("https://{api}:{}", port(&endpoints.api)));
         command.env("EDGECERT_EDGE_ADDRESS", format!("{edge}:{}", port(&endpoints.edge)));
         let Output { status, stdout, stderr } = command.output().unwrap();
-        (status.code(), String::from_utf8([stdout, stderr].concat()).unwrap())
+        let shown = String::from_utf8([stdout, stderr].concat()).unwrap();
+        assert_eq!(status.code(), Some(code), "{api} {edge}: {shown}");
+        shown
     }
-}
-
-fn tls_service() -> Sandbox {
-    sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"])
 }
 
 #[test]
 fn static_binary_deploys_in_empty_root() {
-    let (service, lineage) = (tls_service(), Lineage::issued_for(&["a.example"]));
     let names = NameServer::start("127.0.0.77", Answers::Names(&["edge.static.test", "api.static.test"]));
-    let root = EmptyRoot::new(&service, &lineage);
+    let root = EmptyRoot::new();
     root.write("etc/hosts", "127.0.0.1 localhost # of this host\n");
     root.write("etc/resolv.conf", "nameserver 127.0.0.77\noptions timeout:1\n");
 
-    let (code, shown) = root.deploy(&service, "localhost", "edge.static.test");
-    assert_eq!(code, Some(0), "{shown}");
+    let shown = root.deploy("localhost", "edge.static.test", 0);
     assert!(shown.contains("* served    a.example  1/1"), "{shown}");
     assert!(names.has_asked("edge.static.test"));
 
     // It finds the service, whose certificate is for `localhost`.
-    let (code, shown) = root.deploy(&service, "api.static.test", "edge.static.test");
-    assert_eq!(code, Some(78), "{shown}");
+    let shown = root.deploy("api.static.test", "edge.static.test", 78);
     assert!(shown.contains("it is for another name"), "{shown}");
     assert!(names.has_asked("api.static.test"));
 
-    let (code, shown) = root.deploy(&service, "nowhere.static.test", "edge.static.test");
-    assert_eq!(code, Some(75), "{shown}");
-    assert!(names.has_asked("nowhere.static.test"), "{shown}");
+    root.deploy("nowhere.static.test", "edge.static.test", 75);
+    assert!(names.has_asked("nowhere.static.test"));
 }
 
 #[test]
 fn static_binary_needs_no_resolver_configuration() {
-    let (service, lineage) = (tls_service(), Lineage::issued_for(&["a.example"]));
-    let root = EmptyRoot::new(&service, &lineage);
-    let (code, shown) = root.deploy(&service, "127.0.0.1", "127.0.0.1");
-    assert_eq!(code, Some(0), "{shown}");
+    let root = EmptyRoot::new();
+    root.deploy("127.0.0.1", "127.0.0.1", 0);
     root.write("etc/hosts", "127.0.0.1 edge.static.test\n");
-    let (code, shown) = root.deploy(&service, "localhost", "edge.static.test");
-    assert_eq!(code, Some(0), "{shown}");
-    let (code, shown) = root.deploy(&service, "nowhere.static.test", "edge.static.test");
-    assert_eq!(code, Some(75), "{shown}");
+    root.deploy("localhost", "edge.static.test", 0);
+    root.deploy("nowhere.static.test", "edge.static.test", 75);
+
+    fs::create_dir_all(root.directory.path().join("etc/resolv.conf")).unwrap();
+    let shown = root.deploy("api.static.test", "127.0.0.1", 75);
+    assert!(shown.contains("cannot read /etc/resolv.conf: Is a directory"), "{shown}");
 }
 
 #[test]
 fn static_binary_asks_servers_in_order() {
-    let (service, lineage) = (tls_service(), Lineage::issued_for(&["a.example"]));
     let (_silent, failing) = (
         NameServer::start("127.0.0.78", Answers::Nothing),
         NameServer::start("127.0.0.79", Answers::Failure),
     );
     let knowing = NameServer::start("127.0.0.80", Answers::OverTcp(&["edge.static.test"]));
-    let root = EmptyRoot::new(&service, &lineage);
+    let root = EmptyRoot::new();
     root.write("etc/hosts", "127.0.0.1 localhost\n");
     root.write(
         "etc/resolv.conf",
         "nameserver 127.0.0.78\nnameserver 127.0.0.79\nnameserver 127.0.0.80\noptions timeout:1 attempts:1\n",
     );
-    let (code, shown) = root.deploy(&service, "localhost", "edge.static.test");
-    assert_eq!(code, Some(0), "{shown}");
+    root.deploy("localhost", "edge.static.test", 0);
     assert!(failing.has_asked("edge.static.test") && knowing.has_asked("edge.static.test"));
 
     // A failure is reported with the servers.
     root.write("etc/resolv.conf", "nameserver 127.0.0.79\noptions timeout:1 attempts:1\n");
-    let (code, shown) = root.deploy(&service, "api.static.test", "edge.static.test");
-    assert_eq!(code, Some(75), "{shown}");
+    let shown = root.deploy("api.static.test", "edge.static.test", 75);
     assert!(shown.contains("the name servers in /etc/resolv.conf (127.0.0.79) failed"), "{shown}");
 }
 
 #[test]
 fn static_binary_asks_no_server_for_listed_hosts() {
-    let (service, lineage) = (tls_service(), Lineage::issued_for(&["a.example"]));
     let names = NameServer::start("127.0.0.81", Answers::Names(&["edge.static.test"]));
-    let root = EmptyRoot::new(&service, &lineage);
+    let root = EmptyRoot::new();
     // As in a pod: the names of the cluster come first.
     root.write(
         "etc/resolv.conf",
         "nameserver 127.0.0.81\nsearch cluster.test static.test\noptions ndots:5 timeout:1\n",
     );
     root.write("etc/hosts", "127.0.0.1 localhost\n127.0.0.1 Listed.static.test # \u{fc}\n");
-    let (code, shown) = root.deploy(&service, "localhost", "listed.static.test");
-    assert_eq!(code, Some(0), "{shown}");
+    root.deploy("localhost", "listed.static.test", 0);
     assert!(!names.has_asked("listed.static.test") && !names.has_asked("listed.static.test.cluster.test"));
 
     for (host, first) in
         [("edge", "edge.cluster.test"), ("edge.static.test", "edge.static.test.cluster.test")]
     {
-        root.deploy(&service, "localhost", host);
+        root.deploy("localhost", host, 0);
         assert!(names.has_asked(first), "{host}");
     }
-    let (code, shown) = root.deploy(&service, "localhost", "edge");
-    assert_eq!(code, Some(0), "{shown}");
-    let (code, shown) = root.deploy(&service, "127.0.0.1", "127.0.0.1");
-    assert_eq!(code, Some(0), "{shown}");
+    root.deploy("127.0.0.1", "127.0.0.1", 0);
     assert!(!names.has_asked("127.0.0.1.cluster.test"));
-}
-
-#[test]
-fn static_binary_reports_resolver_configuration() {
-    let (service, lineage) = (tls_service(), Lineage::issued_for(&["a.example"]));
-    let root = EmptyRoot::new(&service, &lineage);
-    fs::create_dir_all(root.0.path().join("etc/resolv.conf")).unwrap();
-    let (code, shown) = root.deploy(&service, "api.static.test", "127.0.0.1");
-    assert_eq!(code, Some(75), "{shown}");
-    assert!(shown.contains("cannot read /etc/resolv.conf: Is a directory"), "{shown}");
 }
