@@ -127,6 +127,21 @@ mod tests {
     }
 
     #[test]
+    fn variables_name_the_acme_directory() {
+        let acme_sh = [("CERT_KEY_PATH", "/k"), ("CERT_FULLCHAIN_PATH", "/f"), ("ACME_DIRECTORY", "URL")];
+        let lego = [
+            ("LEGO_HOOK_CERT_PATH", "c"),
+            ("LEGO_HOOK_CERT_KEY_PATH", "k"),
+            ("LEGO_HOOK_ACCOUNT_SERVER", "URL"),
+        ];
+        for variables in [&[("Le_Domain", "a"), acme_sh[0], acme_sh[1], acme_sh[2]][..], &lego] {
+            let sources = detect(&variables.iter().copied().collect());
+            let directories: Vec<_> = sources.iter().map(Source::acme_directory).collect();
+            assert_eq!(directories, [Some("URL".to_owned())], "{variables:?}");
+        }
+    }
+
+    #[test]
     fn variables_of_several_clients_are_all_found() {
         let certbot = ("RENEWED_LINEAGE", "/l/a");
         let acme_sh = [("CERT_KEY_PATH", "/k"), ("CERT_PATH", "/c"), ("Le_Domain", "a")];

@@ -1,20 +1,16 @@
 //! The documents: their length, their links, and everything that README.md and hooks/README.md show, which is run.
 
-mod monitoring;
 mod reference;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use edgecert_sandbox::Authority;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{
-    Hook, Lineage, Options, Sandbox, edgecert, require_tracer, sandbox, scrub_times, world,
-};
+use crate::harness::{Hook, Lineage, Options, Sandbox, edgecert, sandbox, scrub_times, world};
 
 pub(crate) const README: &str = "README.md";
 pub(crate) const REFERENCE: &str = "hooks/README.md";
@@ -76,6 +72,15 @@ fn documents_stay_short() {
         let words = sections.iter().map(|section| section.split_whitespace().count()).max().unwrap();
         assert!(words <= limit, "{document} has {words} words, more than {limit}");
     }
+}
+
+/// Its commands are run by `first_hour`.
+#[test]
+fn monitoring_section_has_at_most_150_words() {
+    let text = read(README);
+    let section = text.split("## Monitor it\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let words = section.split_whitespace().count();
+    assert!((50..=150).contains(&words), "{words} words");
 }
 
 /// The rehearsal is run by the sandbox's own tests and, with the commands of the README, by `first_hour`.
@@ -296,45 +301,4 @@ fn runs_of_the_readme_are_real() {
     check(&success);
     scene.service.hold_pushes(true);
     check(&failure);
-}
-
-#[test]
-fn acme_sh_hook_hands_over_the_renewal() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let script = root().join("hooks/acme.sh/edgecert.sh");
-    let mut hook = edgecert().against(&service);
-    let program = hook.command().get_program().to_owned();
-    let variables: Vec<_> =
-        hook.command().get_envs().map(|(name, value)| (name.to_owned(), value.unwrap().to_owned())).collect();
-    let call = r#"_getdeployconf() { eval "$1=\${$1-}"; }; _savedeployconf() { :; }; . "$0" && edgecert_deploy '*.example' "$1/privkey.pem" "$1/cert.pem" "$1/chain.pem" "$1/fullchain.pem" "$1/no.pfx""#;
-    let mut shell = Command::new("sh");
-    shell
-        .args(["-c", call])
-        .arg(&script)
-        .arg(lineage.path())
-        .env_clear()
-        .envs(variables.clone())
-        .env("EDGECERT_BIN", &program);
-    let output = shell.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(service.certs()[0]["cert_pem"], lineage.read("fullchain.pem"));
-
-    // acme.sh does not rewrite the full chain if the CA sends no chain, so it is that of an earlier certificate.
-    let stale = lineage.read("fullchain.pem");
-    lineage.renew(&["a.example"]);
-    let renewed = lineage.read("fullchain.pem");
-    lineage.write("fullchain.pem", &stale);
-    assert!(shell.output().unwrap().status.success());
-    assert_eq!(service.certs()[0]["cert_pem"], renewed);
-
-    // cron finds it outside its PATH.
-    require_tracer("proot");
-    lineage.renew(&["a.example"]);
-    let bind = format!("{}:/usr/local/bin/edgecert", Path::new(&program).display());
-    let mut cron = Command::new("proot");
-    cron.args(["-b", &bind, "sh", "-c", call]).arg(&script).arg(lineage.path()).env_clear().envs(variables);
-    let output = cron.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(service.certs()[0]["cert_pem"], lineage.read("fullchain.pem"));
 }

@@ -2,7 +2,8 @@
 
 use fastrand::Rng;
 use serde_json::{Value, json};
-use time::Duration;
+use time::format_description::well_known::Rfc3339;
+use time::{Duration, OffsetDateTime};
 
 use super::fixture::{NOW, deployed, edge, last_sync, seen, until};
 use super::fleet::{DiskStatus, Fleet, LeafAge, LineageStatus, SiteStatus};
@@ -138,6 +139,46 @@ fn shown(line: &str) -> char {
     line.chars().next().filter(|sign| "!x".contains(*sign)).unwrap_or(' ')
 }
 
+/// Compares the series of a site with the JSON report.
+fn assert_metrics_agree(metrics: &str, lineage: &Value, site: &Value) {
+    let labels = format!("{{lineage={},site={}}} ", lineage["name"], site["domain"]);
+    let series = |metric: &str| -> Option<i64> {
+        let begin = format!("edgecert_{metric}{labels}");
+        Some(metrics.lines().find_map(|line| line.strip_prefix(&begin))?.parse().unwrap())
+    };
+    let time =
+        |value: &Value| Some(OffsetDateTime::parse(value.as_str()?, &Rfc3339).unwrap().unix_timestamp());
+    let pending_since = time(&lineage["pending_since"]);
+    let other = &site["served"]["not_after"];
+    let expected = [
+        ("pending", Some(pending_since.is_some().into())),
+        ("superseded", Some((site["outcome"] == "superseded").into())),
+        ("served", site["serves_leaf"].as_bool().map(i64::from)),
+        ("slack_seconds", site["slack_seconds"].as_i64()),
+        ("last_success_timestamp_seconds", time(&lineage["last_success"])),
+        (
+            "certificate_not_after_timestamp_seconds",
+            time(if other.is_null() { &site["not_after"] } else { other }),
+        ),
+    ];
+    for (metric, value) in expected {
+        assert_eq!(series(metric), value, "{metric}{labels}: {lineage:#}");
+    }
+    // For another leaf that visitors get, the report has the expiry only.
+    if other.is_null() {
+        assert_eq!(series("certificate_not_before_timestamp_seconds"), time(&site["not_before"]));
+    }
+    // A lag is unknown if the clock was set back.
+    if let (Some(since), Some(lag)) = (pending_since, series("deploy_lag_seconds")) {
+        assert_eq!(lag, (NOW.unix_timestamp() - since).max(0), "{lineage:#}");
+        let on_disk = [&lineage["on_disk"]["not_before"], &lineage["on_disk"]["not_after"]].map(time);
+        if let [Some(from), Some(until)] = on_disk {
+            let lifetime = Some(until - from).filter(|seconds| *seconds > 0);
+            assert_eq!(series("pending_lifetime_seconds"), lifetime, "{lineage:#}");
+        }
+    }
+}
+
 #[test]
 fn views_of_a_fleet_agree() {
     compare_views(FLEETS / 10);
@@ -173,6 +214,13 @@ fn compare_views(fleets: u64) {
             "{}",
             context()
         );
+
+        // Of a part of the fleets, because every series is searched for.
+        for lineage in lineages.as_array().unwrap().iter().filter(|_| seed % 10 == 0) {
+            for site in lineage["sites"].as_array().unwrap() {
+                assert_metrics_agree(&metrics, lineage, site);
+            }
+        }
 
         // The table: a row for each site.
         let rows: Vec<&str> = text

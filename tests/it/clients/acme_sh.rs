@@ -5,21 +5,23 @@
 
 use serde_json::Value;
 
-use crate::harness::{Lineage, Sandbox, edgecert, openssl, sandbox};
+use crate::harness::{Lineage, Sandbox, edgecert, openssl, sandbox, sync, test_ca};
 
-use super::{Client, ClientOutput, certificates, served_record};
+use super::{Client, ClientOutput, certificates, only_record, served_record};
 
-/// An emulated acme.sh with one wildcard domain, so that every path contains an asterisk.
+/// An emulated acme.sh with one domain as the user typed it. Most are wildcards, so that every path contains an asterisk.
 struct AcmeSh {
     client: Client,
+    domain: &'static str,
+    /// Ends the name of the directory.
+    suffix: &'static str,
 }
 
 const DOMAIN: &str = "*.b.example";
-const DIRECTORY: &str = ".acme.sh/*.b.example_ecc";
 
 /// What acme.sh runs after it has saved a certificate.
 const INSTALL: &str = r#"
-DOMAIN_PATH="$HOME/.acme.sh/${Le_Domain}_ecc"
+DOMAIN_PATH="$HOME/.acme.sh/$Le_Domain$SUFFIX"
 CERT_PATH="$DOMAIN_PATH/$Le_Domain.cer"
 CERT_KEY_PATH="$DOMAIN_PATH/$Le_Domain.key"
 CA_CERT_PATH="$DOMAIN_PATH/ca.cer"
@@ -39,25 +41,41 @@ fi
 
 impl AcmeSh {
     fn deploying_to(service: &Sandbox) -> Self {
-        let client = Client::new("sh", "dash").env("Le_Domain", DOMAIN);
-        let client = client.env("ACME_DIRECTORY", "https://acme.example/directory").deploying_to(service);
+        let client = Client::new("sh", "dash").deploying_to(service);
+        let client = client.env("ACME_DIRECTORY", "https://acme.example/directory");
         client.script("install", INSTALL);
-        Self { client }.env("EDGECERT_ALLOW_UNTRUSTED", "false")
+        client.write("roots.pem", test_ca().root());
+        let roots = client.path("roots.pem");
+        let client = client.env("SSL_CERT_FILE", roots);
+        let acme_sh = Self { client, domain: DOMAIN, suffix: "_ecc" };
+        acme_sh.with_domain(DOMAIN, "_ecc").env("EDGECERT_ALLOW_UNTRUSTED", "false")
+    }
+
+    fn with_domain(self, domain: &'static str, suffix: &'static str) -> Self {
+        Self { domain, suffix, ..self }.env("Le_Domain", domain).env("SUFFIX", suffix)
     }
 
     fn env(self, name: &str, value: &str) -> Self {
-        Self { client: self.client.env(name, value) }
+        Self { client: self.client.env(name, value), ..self }
+    }
+
+    fn directory(&self) -> String {
+        format!(".acme.sh/{}{}", self.domain, self.suffix)
     }
 
     /// Writes the files of a new certificate; acme.sh writes `fullchain.cer` only if the CA sent a chain.
     fn issue(&self, with_chain: bool) {
-        let issued = Lineage::issued_for(&[DOMAIN, "b.example"]);
+        self.save(&Lineage::issued_for(&[DOMAIN, "b.example"]), with_chain);
+    }
+
+    fn save(&self, issued: &Lineage, with_chain: bool) {
+        let domain = self.domain;
         openssl(issued.path(), &["ec", "-in", "privkey.pem", "-out", "sec1.pem"]);
         let key = issued.read("sec1.pem");
         assert!(key.starts_with("-----BEGIN EC PRIVATE KEY-----"), "the label that acme.sh writes");
-        self.write(&format!("{DOMAIN}.key"), &key);
-        self.write(&format!("{DOMAIN}.cer"), &issued.read("cert.pem"));
-        self.write(&format!("{DOMAIN}.conf"), &format!("Le_Domain='{DOMAIN}'\nLe_Alt='b.example'\n"));
+        self.write(&format!("{domain}.key"), &key);
+        self.write(&format!("{domain}.cer"), &issued.read("cert.pem"));
+        self.write(&format!("{domain}.conf"), &format!("Le_Domain='{domain}'\nLe_Alt='b.example'\n"));
         self.write("ca.cer", &issued.read("chain.pem"));
         if with_chain {
             self.write("fullchain.cer", &issued.read("fullchain.pem"));
@@ -65,7 +83,7 @@ impl AcmeSh {
     }
 
     fn write(&self, name: &str, text: &str) {
-        self.client.write(&format!("{DIRECTORY}/{name}"), text);
+        self.client.write(&format!("{}/{name}", self.directory()), text);
     }
 
     /// Runs a reload command.
@@ -77,8 +95,8 @@ impl AcmeSh {
 
     /// The new certificate with its issuers, without looking at `fullchain.cer`.
     fn chain(&self) -> Vec<String> {
-        let file = |name: &str| self.client.read(&format!("{DIRECTORY}/{name}"));
-        certificates(&(file(&format!("{DOMAIN}.cer")) + &file("ca.cer")))
+        let file = |name: &str| self.client.read(&format!("{}/{name}", self.directory()));
+        certificates(&(file(&format!("{}.cer", self.domain)) + &file("ca.cer")))
     }
 }
 
@@ -123,7 +141,7 @@ fn missing_or_outdated_full_chain_is_not_deployed() {
         // The same without variables.
         acme_sh.issue(is_outdated);
         let hook = edgecert().against(&service).args(["--json", "--lineage"]);
-        let output = hook.args([acme_sh.client.path(DIRECTORY)]).succeeds();
+        let output = hook.args([acme_sh.client.path(&acme_sh.directory())]).succeeds();
         assert_eq!(output.json()["source"]["client"], "acme.sh");
         assert_eq!(served_record(&service, &SITES).chain, acme_sh.chain());
     }
@@ -140,4 +158,37 @@ fn acme_sh_reports_hook_failure() {
     assert!(stderr.contains("staging"), "{stderr}");
     assert!(stderr.ends_with("Reload error for: *.b.example\n"), "{stderr}");
     assert_eq!(service.requests().len(), 0);
+}
+
+/// `Le_Domain` is what the user typed; the certificate has A-labels.
+#[test]
+fn unicode_domain_of_acme_sh_deploys() {
+    let service = sandbox(&["x.bücher.example"]);
+    let acme_sh = AcmeSh::deploying_to(&service).with_domain("*.bücher.example", "_ecc");
+    let issue = |acme_sh: &AcmeSh, days| {
+        acme_sh.save(&Lineage::issued_days_ago(days, "acme.sh", &["*.xn--bcher-kva.example"]), true);
+    };
+    issue(&acme_sh, 2);
+    let (acme_sh, output) = acme_sh.reload(HOOK);
+    output.succeeds();
+    assert_eq!(only_record(&service).chain, acme_sh.chain());
+    issue(&acme_sh, 1);
+    sync(&service, &acme_sh.client.path("state")).succeeds();
+    assert_eq!(only_record(&service).chain, acme_sh.chain());
+}
+
+/// An RSA certificate and its ECC sibling are two lineages for the same sites.
+#[test]
+fn ecc_sibling_is_named() {
+    let service = sandbox(&["a.example"]);
+    let mut acme_sh = AcmeSh::deploying_to(&service);
+    for (suffix, days) in [("", 3), ("_ecc", 2), ("", 1)] {
+        acme_sh = acme_sh.with_domain("a.example", suffix);
+        acme_sh.save(&Lineage::issued_days_ago(days, "acme.sh", &["a.example"]), true);
+        let output;
+        (acme_sh, output) = acme_sh.reload(HOOK);
+        output.succeeds();
+    }
+    let status = acme_sh.client.run_in_shell("./edgecert status").succeeds().stdout;
+    assert!(status.contains("superseded") && status.contains("a.example_ecc-"), "{status}");
 }

@@ -156,6 +156,14 @@ impl Client {
     }
 }
 
+/// The client that edgecert takes a directory in its home for.
+#[track_caller]
+pub(super) fn client_of(client: &Client, directory: &str) -> String {
+    let check = edgecert().args(["check", "--json", "--allow-untrusted", "--lineage"]);
+    let report = check.args([client.path(directory)]).succeeds().json();
+    report["source"]["client"].as_str().unwrap().to_owned()
+}
+
 impl ClientOutput {
     /// Expects exit code 0.
     #[track_caller]

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::harness::{Sandbox, edgecert, sandbox, upload_count};
+use crate::harness::{Sandbox, sandbox, upload_count};
 use crate::readme::{README, attach_command};
 
 use super::{
-    Client, ClientCertificate, ClientOutput, Pebble, assert_later_wins, assert_sequence, served_record,
+    Client, ClientCertificate, ClientOutput, Pebble, assert_later_wins, assert_sequence, client_of,
+    served_record,
 };
 
 const DOMAINS: [&str; 2] = ["a.example", "www.a.example"];
@@ -111,9 +112,7 @@ fn next_dehydrated_run_retries_deployment() {
     let mut host = Host::deploying_to(&service);
     host.client = host.client.with_service_down();
     host.certificate("a.example", "rsa").issue().exits_with(1);
-    let check = edgecert().args(["check", "--json", "--allow-untrusted", "--lineage"]);
-    let report = check.args([host.client.path("certs/a.example")]).succeeds().json();
-    assert_eq!(report["source"]["client"], "dehydrated");
+    assert_eq!(client_of(&host.client, "certs/a.example"), "dehydrated");
 
     let api = &service.endpoints().api;
     host.client = host.client.env("EDGECERT_BASE_URL", api).env("EDGECERT_TIMEOUT", "90");

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::harness::{Sandbox, require, sandbox, state_files, sync};
 
 use super::{
-    Client, ClientCertificate, ClientOutput, Pebble, assert_sequence, certificates, cron_command,
+    Client, ClientCertificate, ClientOutput, Pebble, assert_sequence, certificates, client_of, cron_command,
     served_record,
 };
 
@@ -138,6 +138,9 @@ fn lego_script_survives_failed_renewal() {
         assert_sequence(&service, &certificate, &DOMAINS, key_type, failure);
         let output = certificate.run("").succeeds();
         assert!(output.stderr.contains(message), "{}", output.stderr);
+        for directory in ["lego", "lego/certificates"] {
+            assert_eq!(client_of(&host.shell, directory), "lego", "{directory}");
+        }
     }
 }
 

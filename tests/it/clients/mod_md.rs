@@ -4,12 +4,10 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::thread::sleep;
-use std::time::Duration;
 
-use crate::harness::{Fault, Sandbox, require_root, sandbox, sync};
+use crate::harness::{Sandbox, poll, require_root, sandbox, sync};
 
-use super::{Client, Pebble, certificates, served_record};
+use super::{Client, Pebble, certificates, fail_uploads, served_record};
 
 const MODULES: [&str; 6] = ["mpm_event", "authz_core", "socache_shmcb", "ssl", "unixd", "md"];
 
@@ -71,35 +69,25 @@ impl Apache {
     /// Waits until the message command has ended as often for this message.
     #[track_caller]
     fn wait_for(&self, message: &str, times: usize) {
-        for _ in 0..MAX_ATTEMPTS {
-            if self.client.read("messages").lines().filter(|line| line.starts_with(message)).count() == times
-            {
-                return;
-            }
-            sleep(RETRY_DELAY);
-        }
-        panic!("no message {message} {times}: {}\n{}", self.client.read("messages"), self.client.read("log"));
+        let count = || self.client.read("messages").lines().filter(|line| line.starts_with(message)).count();
+        let has_ended = poll(|| (count() == times).then_some(())).is_some();
+        assert!(
+            has_ended,
+            "no message {message} {times}: {}\n{}",
+            self.client.read("messages"),
+            self.client.read("log")
+        );
     }
 
     /// Has the certificate renewed after it was lost, and installed. Apache must not run meanwhile: it reads the files
     /// of the certificate after it has sent `installed`.
     fn renew(&self, times: usize) {
         self.control("stop");
-        for _ in 0..MAX_ATTEMPTS {
-            if !self.client.path("pid").exists() {
-                break;
-            }
-            sleep(RETRY_DELAY);
-        }
+        poll(|| (!self.client.path("pid").exists()).then_some(()));
         fs::remove_dir_all(self.client.path("md/domains/a.example")).unwrap();
         // It still has its ports for a moment.
         let configuration = self.client.path_text("apache.conf");
-        for _ in 0..MAX_ATTEMPTS {
-            if self.client.run(["-f", &configuration, "-k", "start"]).code == 0 {
-                break;
-            }
-            sleep(RETRY_DELAY);
-        }
+        poll(|| (self.client.run(["-f", &configuration, "-k", "start"]).code == 0).then_some(()));
         self.install(times);
     }
 
@@ -153,8 +141,7 @@ fn sync_finishes_what_apache_could_not_deploy() {
     let apache = Apache::deploying_to(&service, "rsa2048", [18_083, 18_446]);
     apache.install(1);
     let first = served_record(&service, &["a.example"]);
-    let unavailable = Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600");
-    service.add_fault(unavailable.times(99));
+    fail_uploads(&service);
     apache.renew(2);
     assert!(apache.client.read("messages").ends_with("installed 75\n"), "{}", apache.client.read("messages"));
     assert_eq!(served_record(&service, &["a.example"]), first);
@@ -162,6 +149,3 @@ fn sync_finishes_what_apache_could_not_deploy() {
     sync(&service, &apache.client.path("state")).env("EDGECERT_ALLOW_UNTRUSTED", "true").succeeds();
     assert_eq!(served_record(&service, &["a.example"]).chain, apache.chain("pubcert.pem"));
 }
-
-const MAX_ATTEMPTS: u32 = 3_000;
-const RETRY_DELAY: Duration = Duration::from_millis(10);

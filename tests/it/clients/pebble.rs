@@ -3,95 +3,57 @@
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio, id};
+use std::process::id;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::thread::sleep;
-use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{require, test_ca};
+use crate::harness::{Daemon, test_ca};
 
-/// A running Pebble server, killed on drop.
-pub(crate) struct Pebble {
-    process: Child,
+/// A running Pebble server, ended on drop.
+pub(super) struct Pebble {
+    process: Daemon,
     port: u16,
-    files: TempDir,
 }
 
 impl Pebble {
     /// Starts a server and waits until it accepts connections.
-    pub(crate) fn start() -> Self {
+    pub(super) fn start() -> Self {
         let files = TempDir::new().unwrap();
+        let write = |name: &str, text: &str| fs::write(files.path().join(name), text).unwrap();
         let api = test_ca().issue(&["127.0.0.1", "localhost"]).unwrap();
-        fs::write(files.path().join("api.pem"), api.fullchain()).unwrap();
-        fs::write(files.path().join("api.key"), &api.key).unwrap();
-        fs::write(files.path().join(CA_FILE), test_ca().root()).unwrap();
+        write("api.pem", &api.fullchain());
+        write("api.key", &api.key);
+        write(CA_FILE, test_ca().root());
         let (port, management) = (free_port(), free_port());
         let config = json!({"pebble": {
             "listenAddress": format!("127.0.0.1:{port}"),
             "managementListenAddress": format!("127.0.0.1:{management}"),
-            "certificate": files.path().join("api.pem"),
-            "privateKey": files.path().join("api.key"),
+            "certificate": "api.pem",
+            "privateKey": "api.key",
             "httpPort": 80,
             "tlsPort": 443,
             "ocspResponderURL": "",
             "externalAccountBindingRequired": false,
         }});
-        fs::write(files.path().join("config.json"), config.to_string()).unwrap();
-        let log = fs::File::create(files.path().join(LOG)).unwrap();
-        require("pebble", "pebble");
-        let process = Command::new("pebble")
-            .args(["-config", "config.json"])
-            .current_dir(files.path())
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .env("PEBBLE_VA_ALWAYS_VALID", "1")
-            .env("PEBBLE_VA_NOSLEEP", "1")
-            .env("PEBBLE_WFE_NONCEREJECT", "0")
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let mut pebble = Self { process, port, files };
-        pebble.wait_until_ready();
-        pebble
+        write("config.json", &config.to_string());
+        let variables =
+            [("PEBBLE_VA_ALWAYS_VALID", "1"), ("PEBBLE_VA_NOSLEEP", "1"), ("PEBBLE_WFE_NONCEREJECT", "0")];
+        let arguments = ["-config", "config.json"];
+        let mut process = Daemon::with_env(files, "pebble", "pebble", &arguments, &variables);
+        process.wait_for("connection", |_| TcpStream::connect(("127.0.0.1", port)).ok());
+        Self { process, port }
     }
 
     /// The URL of the ACME directory.
-    pub(crate) fn directory(&self) -> String {
+    pub(super) fn directory(&self) -> String {
         format!("https://127.0.0.1:{}/dir", self.port)
     }
 
     /// The CA of its HTTPS API, which is not the CA of the certificates that it issues.
-    pub(crate) fn ca_file(&self) -> PathBuf {
-        self.files.path().join(CA_FILE)
-    }
-
-    fn wait_until_ready(&mut self) {
-        for _ in 0..MAX_ATTEMPTS {
-            if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
-                return;
-            }
-            if let Some(status) = self.process.try_wait().unwrap() {
-                panic!("pebble exited, {status}: {}", self.log());
-            }
-            sleep(RETRY_DELAY);
-        }
-        panic!("pebble does not answer: {}", self.log());
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.files.path().join(LOG)).unwrap()
-    }
-}
-
-impl Drop for Pebble {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+    pub(super) fn ca_file(&self) -> PathBuf {
+        self.process.path(CA_FILE)
     }
 }
 
@@ -109,6 +71,3 @@ fn free_port() -> u16 {
 }
 
 const CA_FILE: &str = "ca.pem";
-const LOG: &str = "log";
-const MAX_ATTEMPTS: u32 = 3_000;
-const RETRY_DELAY: Duration = Duration::from_millis(10);

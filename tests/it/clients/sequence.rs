@@ -51,8 +51,7 @@ pub(super) fn assert_sequence(
     assert_eq!(renewed.id, first.id, "the record is replaced in place");
     assert_ne!(renewed.chain, first.chain);
 
-    let unavailable = Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600");
-    service.add_fault(unavailable.times(99));
+    fail_uploads(service);
     let output = certificate.renew().exits_with(failure);
     assert_ne!(certificate.chain(), renewed.chain, "the client renewed in spite of the failure");
     assert_eq!(served_record(service, domains), renewed);
@@ -99,6 +98,11 @@ fn served(service: &Sandbox, certificate: &impl ClientCertificate, domains: &[&s
     let record = served_record(service, domains);
     assert_eq!(record.chain, certificate.chain());
     record
+}
+
+/// Lets uploads fail, until the faults are cleared, and ask for a longer pause than any run makes.
+pub(super) fn fail_uploads(service: &Sandbox) {
+    service.add_fault(Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600").times(99));
 }
 
 /// The `sync` of the host on which the client runs.

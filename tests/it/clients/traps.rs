@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Lineage, Sandbox, deploy, edgecert, sandbox, sync, test_ca};
+use crate::harness::{Fault, Hook, Lineage, deploy, edgecert, sandbox, sync};
 
-use super::{certificates, only_record, served_record};
+use super::{certificates, served_record};
 
 const IDN: &str = "bücher.example";
 const A_LABEL: &str = "xn--bcher-kva.example";
@@ -16,28 +16,6 @@ const A_LABEL: &str = "xn--bcher-kva.example";
 fn called_by_lego(files: &Lineage, name: &str) -> Hook {
     let file = |ending: &str| files.file(&format!("{name}.{ending}"));
     edgecert().env("LEGO_CERT_PATH", file("crt")).env("LEGO_CERT_KEY_PATH", file("key"))
-}
-
-/// Writes a certificate that was issued this many days ago, as acme.sh does; returns the full chain.
-fn issue_by_acme_sh(home: &Lineage, domain: &str, directory: &str, name: &str, days: i64) -> String {
-    let issued = test_ca().issue_between(&[name], [-days, 90 - days]).unwrap();
-    fs::create_dir_all(home.file(directory)).unwrap();
-    home.write(&format!("{directory}/{domain}.key"), &issued.key);
-    home.write(&format!("{directory}/{domain}.cer"), &issued.cert);
-    home.write(&format!("{directory}/ca.cer"), &issued.chain);
-    home.write(&format!("{directory}/fullchain.cer"), &issued.fullchain());
-    issued.fullchain()
-}
-
-/// Calls the hook as acme.sh does, in the directory of the domain.
-fn called_by_acme_sh(home: &Lineage, domain: &str, directory: &str, service: &Sandbox) -> Hook {
-    let path = |name: &str| home.file(directory).join(name);
-    let mut hook = edgecert().against(service).env("Le_Domain", domain);
-    hook.command().current_dir(home.file(directory));
-    hook.env("CERT_PATH", path(&format!("{domain}.cer")))
-        .env("CERT_KEY_PATH", path(&format!("{domain}.key")))
-        .env("CA_CERT_PATH", path("ca.cer"))
-        .env("CERT_FULLCHAIN_PATH", path("fullchain.cer"))
 }
 
 /// certbot exits 1 if its locale cannot decode the output of a hook.
@@ -159,43 +137,6 @@ fn variables_of_two_clients_are_refused() {
     let same = same.env("LEGO_CERT_KEY_PATH", certbot.file("privkey.pem"));
     same.called_by_certbot(&certbot).against(&service).succeeds();
     assert_eq!(served_record(&service, &["a.example"]).chain, certificates(&certbot.read("fullchain.pem")));
-}
-
-/// `Le_Domain` is what the user typed; the certificate has A-labels.
-#[test]
-fn unicode_domain_of_acme_sh_deploys() {
-    let service = sandbox(&["x.bücher.example"]);
-    let home = Lineage::issued_for(&["unused.example"]);
-    let (domain, directory, name) = ("*.bücher.example", "*.bücher.example_ecc", "*.xn--bcher-kva.example");
-    let state = TempDir::new().unwrap();
-    let first = issue_by_acme_sh(&home, domain, directory, name, 2);
-    let hook = called_by_acme_sh(&home, domain, directory, &service).env("EDGECERT_STATE_DIR", state.path());
-    hook.succeeds();
-    assert_eq!(only_record(&service).chain, certificates(&first));
-    let renewed = issue_by_acme_sh(&home, domain, directory, name, 1);
-    sync(&service, state.path()).succeeds();
-    assert_eq!(only_record(&service).chain, certificates(&renewed));
-}
-
-/// An RSA certificate and its ECC sibling are two lineages for the same sites.
-#[test]
-fn ecc_sibling_is_named() {
-    let service = sandbox(&["a.example"]);
-    let (home, state) = (Lineage::issued_for(&["unused.example"]), TempDir::new().unwrap());
-    for (directory, days) in [("a.example", 3), ("a.example_ecc", 2)] {
-        issue_by_acme_sh(&home, "a.example", directory, "a.example", days);
-    }
-    let hook = |directory: &str| {
-        let hook = called_by_acme_sh(&home, "a.example", directory, &service);
-        hook.env("EDGECERT_STATE_DIR", state.path()).succeeds()
-    };
-    hook("a.example");
-    hook("a.example_ecc");
-    issue_by_acme_sh(&home, "a.example", "a.example", "a.example", 1);
-    hook("a.example");
-    let status = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path()).args(["status"]);
-    let status = status.succeeds().stdout;
-    assert!(status.contains("superseded") && status.contains("a.example_ecc-"), "{status}");
 }
 
 /// dehydrated runs its hook with umask 077, acme.sh with that of the user, whatever it is.

@@ -1,6 +1,7 @@
 //! Building blocks of the tests: a hook to run, a lineage to deploy, and a sandbox that stands for the service and its
 //! edge. Each test owns its sandbox, ports and files.
 
+mod daemon;
 mod hook;
 mod host;
 mod lineage;
@@ -17,6 +18,7 @@ mod trace;
 
 use serde_json::{Value, json};
 
+pub(crate) use daemon::{Daemon, poll};
 pub(crate) use edgecert_sandbox::{
     Account, Authority, EdgeAddress, EdgeMode, Fault, IssuedCert, Options, RecordedRequest, Sandbox, World,
 };

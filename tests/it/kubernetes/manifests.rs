@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use super::chart;
 use crate::harness::{Sandbox, edgecert, require, require_from_pypi, sandbox, test_ca, upload_count};
+use crate::monitoring::promtool;
 use crate::readme::{REFERENCE, blocks, read, root};
 
 const DIRECTORY: &str = "hooks/kubernetes";
@@ -112,14 +113,6 @@ fn assert_confined(objects: &[Value]) {
     assert!(policy["ingress"].is_null());
 }
 
-/// Runs promtool in a directory; returns what it prints.
-fn promtool(directory: &TempDir, arguments: &[&str]) -> String {
-    require("promtool", "prometheus");
-    let output = Command::new("promtool").args(arguments).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
 #[test]
 fn misspelt_field_is_invalid() {
     let manifest = read(&format!("{DIRECTORY}/base/cron-job.yaml")).replace("schedule:", "shedule:");
@@ -218,10 +211,10 @@ fn promtool_accepts_the_alerts() {
         let home = TempDir::new().unwrap();
         let file = home.path().join("rules.json");
         fs::write(file, object(objects, "PrometheusRule")["spec"].to_string()).unwrap();
-        let output = promtool(&home, &["check", "rules", "--lint-fatal", "rules.json"]);
+        let output = promtool(home.path(), &["check", "rules", "--lint-fatal", "rules.json"]);
         assert!(output.contains("SUCCESS: 2 rules found"), "{output}");
         fs::write(home.path().join("test.yml"), ALERTS).unwrap();
-        promtool(&home, &["test", "rules", "test.yml"]);
+        promtool(home.path(), &["test", "rules", "test.yml"]);
     }
 }
 

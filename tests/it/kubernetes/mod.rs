@@ -6,13 +6,14 @@ mod chart;
 mod manifests;
 
 use std::fs;
+use std::sync::MutexGuard;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{API_KEY, Hook, Sandbox, edgecert, sandbox, test_ca, upload_count};
 
-use api_server::{ApiServer, Response, status};
+use api_server::{ApiServer, Cluster, Response, status};
 
 /// Mounts a directory as the service account of a pod, in a namespace of the program's own.
 const IN_POD: &str = r#"
@@ -42,6 +43,17 @@ impl Pod {
 
     fn mount(&self, name: &str, text: &str) {
         fs::write(self.account.path().join(name), text).unwrap();
+    }
+
+    /// The pod of a cluster with a secret `a` for `a.example`, whose site the service has.
+    fn with_secret() -> (Sandbox, Self) {
+        let (service, pod) = (sandbox(&["a.example"]), Self::new(&ApiServer::start()));
+        pod.server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
+        (service, pod)
+    }
+
+    fn cluster(&self) -> MutexGuard<'_, Cluster> {
+        self.server.cluster()
     }
 
     /// A run of `sync --kubernetes` in a container without state.
@@ -93,9 +105,7 @@ fn secrets_are_deployed_without_state() {
 
 #[test]
 fn state_of_a_volume_is_used() {
-    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
-    let (pod, volume) = (Pod::new(&server), TempDir::new().unwrap());
-    server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
+    let ((service, pod), volume) = (Pod::with_secret(), TempDir::new().unwrap());
     let sync = |arguments: &[&str]| {
         let hook = edgecert().against(&service).args(["sync", "--json"]).args(arguments);
         pod.contain(hook.env("EDGECERT_STATE_DIR", volume.path())).succeeds().json()
@@ -133,10 +143,8 @@ fn pages_are_followed() {
 
 #[test]
 fn endless_list_ends_at_the_deadline() {
-    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
-    let pod = Pod::new(&server);
-    server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
-    server.cluster().is_endless = true;
+    let (service, pod) = Pod::with_secret();
+    pod.cluster().is_endless = true;
     let hook = pod.sync(&service, &["--timeout", "1"]).under(&["timeout", "20"]);
     let output = hook.exits_with(75);
     assert!(output.stderr.contains("the API server is unavailable"), "{}", output.stderr);
@@ -145,15 +153,18 @@ fn endless_list_ends_at_the_deadline() {
 
 #[test]
 fn only_a_list_of_secrets_is_one() {
-    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
-    let pod = Pod::new(&server);
+    let (service, pod) = Pod::with_secret();
     for (body, found) in [
         (status(200, "the cache is not ready").body, "list of secrets: it is a Status"),
         (r#"{"kind": "PodList", "items": []}"#.to_owned(), "it is a PodList"),
         (r#"{"items": []}"#.to_owned(), "not a list of secrets at line 1, column 13"),
         ("[]".to_owned(), "not a list of secrets at line 1, column 2"),
+        (
+            r#"{"items": [{"metadata": {"name": "a"}, "data": "a secret"}]}"#.to_owned(),
+            "not a list of secrets at line 1, column 57",
+        ),
     ] {
-        server.cluster().faults.push_back(Response { status: 200, headers: "", body });
+        pod.cluster().faults.push_back(Response { status: 200, headers: "", body });
         let output = pod.sync(&service, &[]).exits_with(76);
         assert!(output.stderr.contains(found), "{}", output.stderr);
     }
@@ -161,24 +172,20 @@ fn only_a_list_of_secrets_is_one() {
 
 #[test]
 fn rotated_token_is_read_again() {
-    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
-    let pod = Pod::new(&server);
-    server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
+    let (service, pod) = Pod::with_secret();
     // The server no longer accepts the token of the first attempt, and would accept that of the second.
-    server.cluster().faults.push_back(status(401, "Unauthorized"));
+    pod.cluster().faults.push_back(status(401, "Unauthorized"));
     pod.sync(&service, &[]).succeeds();
-    assert_eq!(server.cluster().requests.len(), 2);
+    assert_eq!(pod.cluster().requests.len(), 2);
 
-    server.cluster().tokens.clear();
+    pod.cluster().tokens.clear();
     let output = pod.sync(&service, &[]).exits_with(78);
     assert!(output.stderr.contains("rejected the token of the service account (401)"), "{}", output.stderr);
 }
 
 #[test]
 fn forbidden_namespace_does_not_stop_others() {
-    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
-    let pod = Pod::new(&server);
-    server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
+    let (service, pod) = Pod::with_secret();
     let output = pod.sync(&service, &["--namespace", "other", "--namespace", "default"]).exits_with(78);
     assert_eq!(upload_count(&service), 1);
     assert!(output.stderr.contains("may not list the secrets in other (403)"), "{}", output.stderr);
@@ -188,10 +195,9 @@ fn forbidden_namespace_does_not_stop_others() {
 
 #[test]
 fn selector_and_type_choose_secrets() {
-    let (service, server) = (sandbox(&["a.example", "b.example"]), ApiServer::start());
-    let pod = Pod::new(&server);
-    server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
-    server.apply("default", "b", ("edge", "no"), &test_ca().issue(&["b.example"]).unwrap());
+    let (service, pod) = Pod::with_secret();
+    service.add_site("b.example");
+    pod.server.apply("default", "b", ("edge", "no"), &test_ca().issue(&["b.example"]).unwrap());
     pod.sync(&service, &["--selector", "edge=yes"]).succeeds();
     let bound: Vec<_> = service.sites().into_iter().filter(|site| !site["cert_id"].is_null()).collect();
     assert_eq!(bound.iter().map(|site| &site["domain"]).collect::<Vec<_>>(), ["a.example"]);
@@ -199,32 +205,24 @@ fn selector_and_type_choose_secrets() {
 
 #[test]
 fn unavailable_server_is_asked_again() {
-    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
-    let pod = Pod::new(&server);
-    server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
+    let (service, pod) = Pod::with_secret();
     let busy = Response { headers: "Retry-After: 0\r\n", ..status(429, "too many requests") };
-    server.cluster().faults.push_back(busy);
+    pod.cluster().faults.push_back(busy);
     pod.sync(&service, &[]).succeeds();
     for _ in 0..4 {
         let down = Response { headers: "Retry-After: 0\r\n", ..status(503, "etcd has no leader") };
-        server.cluster().faults.push_back(down);
+        pod.cluster().faults.push_back(down);
     }
     let output = pod.sync(&service, &[]).exits_with(75);
     assert!(output.stderr.contains("etcd has no leader (503)"), "{}", output.stderr);
-    let garbled = r#"{"items": [{"metadata": {"name": "a"}, "data": "a secret"}]}"#;
-    server.cluster().faults.push_back(Response { status: 200, headers: "", body: garbled.into() });
-    let output = pod.sync(&service, &[]).exits_with(76);
-    assert!(output.stderr.contains("not a list of secrets at line 1, column 57"), "{}", output.stderr);
 }
 
 #[test]
 fn broken_secret_is_a_failure() {
-    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
-    let pod = Pod::new(&server);
-    server.apply_data("default", "broken", LABEL, &[("tls.crt", "no certificate".into())]);
-    server.apply_data("default", "empty", LABEL, &[]);
-    server.cluster().clear_key("default", "empty");
-    server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
+    let (service, pod) = Pod::with_secret();
+    pod.server.apply_data("default", "broken", LABEL, &[("tls.crt", "no certificate".into())]);
+    pod.server.apply_data("default", "empty", LABEL, &[]);
+    pod.cluster().clear_key("default", "empty");
     let output = pod.sync(&service, &[]).exits_with(65);
     assert!(output.stdout.contains("3 lineages: 1 deployed, 2 failed"), "{}", output.stdout);
     assert!(output.stderr.contains("/kubernetes:/default/broken/tls.crt"), "{}", output.stderr);

@@ -12,9 +12,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use time::Duration;
 
-use super::daemon::Daemon;
 use super::host::{Host, now, write_script};
-use crate::harness::require;
+use crate::harness::{Daemon, require};
 use crate::readme::read;
 
 const DEFINITIONS: &str = "hooks/monitoring/icinga2.conf";

@@ -2,7 +2,6 @@
 //! with a node exporter, Nagios, Icinga, the Zabbix agent, and sudo. The monitored hosts are real deployments.
 
 mod access;
-mod daemon;
 mod dashboard;
 mod exposition;
 mod host;
@@ -12,3 +11,5 @@ mod prometheus;
 mod rules;
 mod unit;
 mod zabbix;
+
+pub(crate) use rules::promtool;

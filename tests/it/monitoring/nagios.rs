@@ -8,9 +8,8 @@ use std::process::Command;
 use tempfile::TempDir;
 use time::Duration;
 
-use super::daemon::Daemon;
 use super::host::{Host, write_script};
-use crate::harness::{cannot_run, require};
+use crate::harness::{Daemon, cannot_run, require};
 use crate::readme::read;
 
 const DEFINITIONS: &str = "hooks/monitoring/nagios.cfg";

@@ -2,6 +2,7 @@
 //! the program writes, and no others.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 use time::Duration;
@@ -16,10 +17,12 @@ pub(super) const RULES: &str = "hooks/prometheus/edgecert.rules.yml";
 const RULE_TESTS: &str = "hooks/prometheus/edgecert.rules.test.yml";
 const DASHBOARD: &str = "hooks/prometheus/dashboard.json";
 
-/// Runs promtool; returns what it prints.
-fn promtool(arguments: &[&str]) -> String {
+/// Runs promtool in a directory; returns what it prints.
+#[track_caller]
+pub(crate) fn promtool(directory: &Path, arguments: &[&str]) -> String {
     require("promtool", "prometheus");
-    let output = Command::new("promtool").args(arguments).current_dir(root()).env_clear().output().unwrap();
+    let output =
+        Command::new("promtool").args(arguments).current_dir(directory).env_clear().output().unwrap();
     let printed = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     assert!(output.status.success(), "{printed}");
     printed
@@ -27,7 +30,7 @@ fn promtool(arguments: &[&str]) -> String {
 
 #[test]
 fn promtool_accepts_the_rules() {
-    let printed = promtool(&["check", "rules", "--lint-fatal", RULES]);
+    let printed = promtool(root(), &["check", "rules", "--lint-fatal", RULES]);
     let rules = read(RULES).lines().filter(|line| line.trim_start().starts_with("expr:")).count();
     assert!(printed.contains(&format!("SUCCESS: {rules} rules found")), "{printed}");
 }
@@ -35,7 +38,7 @@ fn promtool_accepts_the_rules() {
 #[test]
 fn rules_pass_their_tests() {
     let tests = read(RULE_TESTS);
-    promtool(&["test", "rules", RULE_TESTS]);
+    promtool(root(), &["test", "rules", RULE_TESTS]);
     // The tests cover each alert.
     for line in read(RULES).lines() {
         if let Some(name) = line.trim().strip_prefix("- alert: ") {
