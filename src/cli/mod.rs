@@ -26,8 +26,8 @@ pub(crate) use self::deploy::{DeployArgs, PlanArgs};
 pub(crate) use self::doctor::DoctorArgs;
 pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, is_monitoring, wants_json};
 pub(crate) use self::sites::{
-    BindArgs, CreateArgs, DeleteArgs, FieldArgs, ListArgs, Origin, SiteArgs, SiteName, SitesCommand,
-    UpdateArgs, WaitArgs,
+    Assignment, BindArgs, CreateArgs, DeleteArgs, FieldArgs, ListArgs, Origin, SiteArgs, SiteName,
+    SitesCommand, UpdateArgs, WaitArgs,
 };
 pub(crate) use self::status::{MonitoringArgs, StatusArgs};
 pub(crate) use self::sync::SyncArgs;

@@ -1,6 +1,8 @@
 //! Checks around a change of `cert_id`, for every command that makes one: the certificate covers the site, and afterwards
 //! the site is bound to it.
 
+use serde_json::{Map, Value};
+
 use super::label;
 use crate::api::{ApiObject, Site};
 use crate::bundle::{Bundle, Files};
@@ -12,19 +14,25 @@ use crate::text::{list, sanitize};
 
 /// A change of `cert_id`.
 pub(super) struct Binding<'a> {
-    pub(super) domain: &'a Domain,
+    domain: &'a Domain,
     /// The site in messages.
-    pub(super) label: String,
+    label: String,
     /// Whether it is bound to a record now, readable or not.
-    pub(super) is_bound: bool,
+    is_bound: bool,
     /// The record to bind it to; `None`: to no record.
     pub(super) cert: Option<u64>,
 }
 
 impl<'a> Binding<'a> {
-    pub(super) fn of(site: &'a ApiObject<Site>, cert: Option<u64>) -> Self {
-        let known = &site.known;
-        Self { domain: &known.domain, label: label(site), is_bound: !known.is_unbound(), cert }
+    /// The change that these fields make, if they have a `cert_id`. `before` is the site, unless it is to be created.
+    pub(super) fn of(
+        fields: &Map<String, Value>,
+        domain: &'a Domain,
+        before: Option<&ApiObject<Site>>,
+    ) -> Option<Self> {
+        let cert = fields.get("cert_id")?.as_u64().filter(|id| *id != 0);
+        let is_bound = before.is_some_and(|site| !site.known.is_unbound());
+        Some(Self { domain, label: before.map_or_else(|| domain.to_string(), label), is_bound, cert })
     }
 
     /// Refuses a binding that leaves the site without a certificate that covers it, or warns if that is allowed.

@@ -50,9 +50,13 @@ pub(super) fn verify(
         [one] => format!("{one} was saved"),
         several => format!("{} were saved", list(several)),
     };
-    let suggestions: Vec<String> = ignored.iter().filter_map(|name| suggestion(name)).collect();
-    // The hint repeats them.
-    report.warnings.retain(|warning| !suggestions.contains(warning));
+    let suggestions: Vec<String> = ignored
+        .iter()
+        .filter_map(|name| {
+            let known = fields::suggestion(name)?;
+            Some(format!("{} is not a known field; {known} is", sanitize(name)))
+        })
+        .collect();
     let id = site.known.id;
     let hint = if suggestions.is_empty() {
         format!("run `edgecert sites get {id}` to see the fields that can be set")
@@ -97,11 +101,6 @@ pub(super) async fn finish(
     }
     report.push(format!("{}: the configuration has reached the edge", label(&site)));
     Ok(site)
-}
-
-/// Suggests the known field that an unknown one probably misspells.
-pub(super) fn suggestion(name: &str) -> Option<String> {
-    fields::suggestion(name).map(|known| format!("{} is not a known field; {known} is", sanitize(name)))
 }
 
 /// Whether a field was saved as sent. The service may add to objects, and has several spellings of "none".

@@ -29,7 +29,6 @@ pub(super) async fn run(
     }
     update.check()?;
     let session = Session::open(&args.service, args.wait, context)?;
-    report.warnings.extend(update.fields.keys().filter_map(|name| change::suggestion(name)));
     // If the list is incomplete, the service refuses a second site.
     let sites = session.sites().await?;
     if let Some(site) = sites.items.into_iter().find(|site| site.known.domain == args.domain) {
@@ -37,9 +36,7 @@ pub(super) async fn run(
         let hint = format!("run `edgecert sites update {}` to change it", site.known.id);
         return Err(CommandError::new(ErrorKind::Service, message).hint(hint));
     }
-    let cert = update.cert_id().filter(|id| *id != 0);
-    let label_before = args.domain.to_string();
-    let binding = cert.map(|_| Binding { domain: &args.domain, label: label_before, is_bound: false, cert });
+    let binding = Binding::of(&update.fields, &args.domain, None);
     if let Some(binding) = &binding {
         binding.check(args.fields.allow_uncovered, &session, report).await?;
     }
@@ -66,8 +63,7 @@ pub(super) async fn run(
     report.push(format!("{}: created", label(&site)));
     show_dns_record(&site, report);
     change::verify(&site, &update.fields, &saved.ignored_fields, binding.as_ref(), report)?;
-    change::finish(args.wait, site, &session, report).await?;
-    Ok(())
+    change::finish(args.wait, site, &session, report).await.map(drop)
 }
 
 /// Looks for the site after a lost response. Fields that the site lacks count as ignored.

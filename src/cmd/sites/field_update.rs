@@ -24,11 +24,6 @@ pub(super) struct FieldUpdate {
 const MAX_BYTES: u64 = 1 << 20;
 
 impl FieldUpdate {
-    /// One field.
-    pub(super) fn of(name: &str, value: impl Into<Value>) -> Self {
-        Self { fields: Map::from_iter([(name.to_owned(), value.into())]), from_file: BTreeSet::new() }
-    }
-
     /// Collects the fields without checking them.
     pub(super) fn read(args: &FieldArgs) -> Result<Self, CommandError> {
         let mut fields = args.from.as_deref().map(read_file).transpose()?.unwrap_or_default();
@@ -62,11 +57,6 @@ impl FieldUpdate {
         Err(CommandError::new(ErrorKind::Refused, message).hint(
             r#"give each field a value of its type, for example --set force_https=true or --set 'origins=[{"addr":"192.0.2.10","weight":1,"status":true}]'"#,
         ))
-    }
-
-    /// The record that `cert_id` is set to, 0 for none; `None` if it is not set.
-    pub(super) fn cert_id(&self) -> Option<u64> {
-        self.fields.get("cert_id").map(|value| value.as_u64().unwrap_or_default())
     }
 }
 

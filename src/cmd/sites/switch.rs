@@ -44,8 +44,7 @@ pub(super) async fn run(
     }
     let effect = if enabled { "the edge follows within seconds" } else { "acceleration has stopped" };
     report.push(format!("{}: {state}; {effect}", label(&site)));
-    change::finish(args.wait, site, &session, report).await?;
-    Ok(())
+    change::finish(args.wait, site, &session, report).await.map(drop)
 }
 
 /// A site whose state did not change.

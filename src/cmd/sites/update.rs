@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 use super::binding::Binding;
 use super::field_update::FieldUpdate;
 use super::{change, label, plain, scalars};
-use crate::api::{ApiObject, Site};
-use crate::cli::{BindArgs, UpdateArgs, WaitArgs};
+use crate::cli::{Assignment, BindArgs, FieldArgs, UpdateArgs};
 use crate::cmd::session::{SEE_REASON_HINT, Session, not_done};
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind};
@@ -33,14 +32,50 @@ pub(super) async fn run(
     let before = session.find(&args.site).await?;
     update.omit_unchanged(&before.json);
     update.check()?;
-    report.warnings.extend(update.fields.keys().filter_map(|name| change::suggestion(name)));
     if update.fields.is_empty() {
         report.push(format!("{}: already up to date", label(&before)));
-        change::finish(args.wait, before, &session, report).await?;
-        return Ok(());
+        return change::finish(args.wait, before, &session, report).await.map(drop);
     }
-    let change = Change { before: &before, update: &update, done: "saved".into(), shows_diff: args.diff };
-    change.save(args.fields.allow_uncovered, args.wait, &session, report).await
+    let (id, sent) = (before.known.id, &update.fields);
+    let binding = Binding::of(sent, &before.known.domain, Some(&before));
+    if let Some(binding) = &binding {
+        binding.check(args.fields.allow_uncovered, &session, report).await?;
+    }
+    let saved = session.client.update_site(id, sent).await.map_err(|cause| {
+        let has_reference = ["cert_id", "package_id"].iter().any(|name| sent.contains_key(*name));
+        let hint = match cause.refused_status() {
+            Some(403) if has_reference => "name a cert_id or package_id of this account",
+            _ => SEE_REASON_HINT,
+        };
+        not_done(&cause, id, label(&before), "changed", hint)
+    })?;
+    let after = match saved.site.filter(|site| site.known.id == id) {
+        Some(site) => site,
+        None => session.reread(id).await?,
+    };
+    let changes = changes(&before.json, &after.json, sent);
+    for change in changes.iter().filter(|change| !sent.contains_key(&change.field)) {
+        report.warnings.push(format!(
+            "{} was not part of the request but changed, from {} to {}",
+            change.field,
+            sanitize(&plain(&change.before)),
+            sanitize(&plain(&change.after))
+        ));
+    }
+    let verified = change::verify(&after, sent, &saved.ignored_fields, binding.as_ref(), report);
+    if verified.is_ok() {
+        let done = match binding.and_then(|binding| binding.cert) {
+            Some(cert) if sent.len() == 1 => format!("bound to certificate {cert}"),
+            _ => "saved".to_owned(),
+        };
+        report.push(format!("{}: {done}", label(&after)));
+    }
+    if args.diff {
+        report.push(diff(&changes));
+        report.set("diff", &changes);
+    }
+    verified?;
+    change::finish(args.wait, after, &session, report).await.map(drop)
 }
 
 /// `edgecert sites bind`: an update of `cert_id`.
@@ -49,72 +84,10 @@ pub(super) async fn bind(
     context: &Context,
     report: &mut Report,
 ) -> Result<(), CommandError> {
-    let update = FieldUpdate::of("cert_id", args.cert);
-    let session = Session::open(&args.service, args.wait, context)?;
-    let before = session.find(&args.site).await?;
-    let done = format!("bound to certificate {}", args.cert);
-    let change = Change { before: &before, update: &update, done, shows_diff: false };
-    change.save(args.allow_uncovered, args.wait, &session, report).await
-}
-
-/// A change to the fields of a site.
-struct Change<'a> {
-    before: &'a ApiObject<Site>,
-    update: &'a FieldUpdate,
-    /// The report of success, after the name of the site.
-    done: String,
-    shows_diff: bool,
-}
-
-impl Change<'_> {
-    /// Saves the fields, after checking what the certificate covers that the site is to be bound to; reports the
-    /// differences, and waits if that is wanted.
-    async fn save(
-        self,
-        allow_uncovered: bool,
-        wait: WaitArgs,
-        session: &Session,
-        report: &mut Report,
-    ) -> Result<(), CommandError> {
-        let Self { before, update, done, shows_diff } = self;
-        let (id, sent) = (before.known.id, &update.fields);
-        let binding = update.cert_id().map(|cert| Binding::of(before, Some(cert).filter(|id| *id != 0)));
-        if let Some(binding) = &binding {
-            binding.check(allow_uncovered, session, report).await?;
-        }
-        let saved = session.client.update_site(id, sent).await.map_err(|cause| {
-            let has_reference = ["cert_id", "package_id"].iter().any(|name| sent.contains_key(*name));
-            let hint = match cause.refused_status() {
-                Some(403) if has_reference => "name a cert_id or package_id of this account",
-                _ => SEE_REASON_HINT,
-            };
-            not_done(&cause, before.known.id, label(before), "changed", hint)
-        })?;
-        let after = match saved.site.filter(|site| site.known.id == id) {
-            Some(site) => site,
-            None => session.reread(id).await?,
-        };
-        let changes = changes(&before.json, &after.json, sent);
-        for change in changes.iter().filter(|change| !sent.contains_key(&change.field)) {
-            report.warnings.push(format!(
-                "{} was not part of the request but changed, from {} to {}",
-                change.field,
-                sanitize(&plain(&change.before)),
-                sanitize(&plain(&change.after))
-            ));
-        }
-        let verified = change::verify(&after, sent, &saved.ignored_fields, binding.as_ref(), report);
-        if verified.is_ok() {
-            report.push(format!("{}: {done}", label(&after)));
-        }
-        if shows_diff {
-            report.push(diff(&changes));
-            report.set("diff", &changes);
-        }
-        verified?;
-        change::finish(wait, after, session, report).await?;
-        Ok(())
-    }
+    let BindArgs { site, cert, allow_uncovered, wait, service } = args.clone();
+    let assignment = Assignment { field: "cert_id".to_owned(), value: cert.into() };
+    let fields = FieldArgs { assignments: vec![assignment], allow_uncovered, ..FieldArgs::default() };
+    run(&UpdateArgs { site, fields, diff: false, wait, service }, context, report).await
 }
 
 /// A field whose value differs; `null` where the field is absent.
