@@ -43,13 +43,11 @@ fn messages<'a>(
     is_left: impl Fn(&Site, &StoredLeaf) -> bool,
 ) -> Vec<String> {
     let message = |site: &Site| {
-        let mut leaves = deployments.leaves_in(site.cert_id?).into_iter().filter(|stored| stored.is_certain);
+        let stored = deployments.stored_in(site.cert_id?)?;
         // The names are parsed last, and rarely: that is the expensive part.
-        let stored = leaves.find(|stored| {
-            is_left(site, stored)
-                && site.domain.is_covered_by_any(stored.leaf.names.iter().map(String::as_str))
-        })?;
-        Some(format!(
+        let is_left = is_left(site, stored)
+            && site.domain.is_covered_by_any(stored.leaf.names.iter().map(String::as_str));
+        is_left.then(|| format!(
             "{} keeps an earlier certificate of {}, which expires at {}; no lineage of this host covers it any more",
             site.domain,
             stored.lineage,

@@ -142,15 +142,24 @@ impl ServiceDeployments {
 
     /// The leaves that a record may hold; several if responses to uploads were lost.
     pub(crate) fn leaves_in(&self, record: u64) -> Vec<&StoredLeaf> {
-        let known = self.records.get(&record).map(Vec::as_slice).unwrap_or_default();
-        // Two lineages may have used the record: what was stored last counts. The name of the lineage breaks ties.
-        let certain = known.iter().filter(|leaf| leaf.is_certain);
-        let stored = certain.max_by_key(|leaf| (leaf.at, Reverse(&leaf.lineage)));
+        let stored = self.stored_in(record);
         let is_since = |leaf: &&StoredLeaf| {
             // A lineage forgets its own; the clock may have been set back in between.
             stored.is_none_or(|stored| stored.lineage == leaf.lineage || leaf.at > stored.at)
         };
-        stored.into_iter().chain(known.iter().filter(|leaf| !leaf.is_certain).filter(is_since)).collect()
+        let maybe = self.known_in(record).iter().filter(|leaf| !leaf.is_certain);
+        stored.into_iter().chain(maybe.filter(is_since)).collect()
+    }
+
+    /// The leaf of the last upload to a record that the service confirmed. Two lineages may have used the record: what was
+    /// stored last counts. The name of the lineage breaks ties.
+    pub(crate) fn stored_in(&self, record: u64) -> Option<&StoredLeaf> {
+        let certain = self.known_in(record).iter().filter(|leaf| leaf.is_certain);
+        certain.max_by_key(|leaf| (leaf.at, Reverse(&leaf.lineage)))
+    }
+
+    fn known_in(&self, record: u64) -> &[StoredLeaf] {
+        self.records.get(&record).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,

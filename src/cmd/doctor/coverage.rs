@@ -127,10 +127,9 @@ fn uncovered_sites(sites: Vec<&Site>, deployments: &ServiceDeployments) -> Vec<D
 
 /// Expiry of the certificate that this host deployed to a site earlier.
 fn left_expiry(site: &Site, deployments: &ServiceDeployments) -> Option<OffsetDateTime> {
-    let stored = deployments.leaves_in(site.cert_id?).into_iter().filter(|leaf| leaf.is_certain);
-    let leaves = stored.map(|stored| &stored.leaf);
-    let covering = leaves.filter(|leaf| site.domain.is_covered_by_any(leaf.names.iter().map(String::as_str)));
-    covering.map(|leaf| leaf.not_after).max()
+    let leaf = &deployments.stored_in(site.cert_id?)?.leaf;
+    let is_covered = site.domain.is_covered_by_any(leaf.names.iter().map(String::as_str));
+    is_covered.then_some(leaf.not_after)
 }
 
 fn names(sites: &[&Site]) -> String {

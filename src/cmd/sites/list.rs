@@ -1,9 +1,6 @@
 //! `edgecert sites list`: lists the sites, with the expiry of the certificates that this host deployed.
 
-use std::collections::HashMap;
-
 use anstyle::AnsiColor;
-use time::OffsetDateTime;
 
 use super::plain;
 use crate::api::{ApiObject, Site};
@@ -14,7 +11,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::report::{Cell, Report, Table};
 use crate::settings::Settings;
-use crate::state::Store;
+use crate::state::{Deployments, ServiceDeployments, Store};
 use crate::text::count;
 
 const HEADS: [&str; 7] = ["id", "domain", "cname", "enabled", "status", "certificate", "synced"];
@@ -29,10 +26,10 @@ pub(super) async fn run(args: &ListArgs, context: &Context, report: &mut Report)
     list.items.retain(|site| is_selected(site, args));
     let sites = &list.items;
     report.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
-    let expiries = expiries(&session.settings);
+    let deployments = deployments(&session.settings);
     let mut table = Table::new(&HEADS);
     for site in sites {
-        table.row(cells(site, &expiries));
+        table.row(cells(site, &deployments));
     }
     match sites.len() {
         0 if total == 0 => report.push("the account has no site"),
@@ -48,7 +45,7 @@ fn is_selected(site: &ApiObject<Site>, args: &ListArgs) -> bool {
         && !(args.unsynced && site.known.config_synced)
 }
 
-fn cells(site: &ApiObject<Site>, expiries: &HashMap<u64, OffsetDateTime>) -> [Cell; 7] {
+fn cells(site: &ApiObject<Site>, deployments: &ServiceDeployments) -> [Cell; 7] {
     let known = &site.known;
     let yes_or = |yes: bool, colour| if yes { Cell::from("yes") } else { Cell::coloured("no", colour) };
     let status = site.json.get("site_status").map(plain).unwrap_or_default();
@@ -58,18 +55,18 @@ fn cells(site: &ApiObject<Site>, expiries: &HashMap<u64, OffsetDateTime>) -> [Ce
         known.cname.as_deref().unwrap_or("-").into(),
         yes_or(known.enabled, AnsiColor::Red),
         status.into(),
-        certificate(known, expiries),
+        certificate(known, deployments),
         yes_or(known.config_synced, AnsiColor::Yellow),
     ]
 }
 
-fn certificate(site: &Site, expiries: &HashMap<u64, OffsetDateTime>) -> Cell {
+fn certificate(site: &Site, deployments: &ServiceDeployments) -> Cell {
     let Some(id) = site.cert_id else {
         let text = if site.is_unbound() { "none" } else { "unreadable" };
         return Cell::coloured(text, AnsiColor::Yellow);
     };
-    let Some(expiry) = expiries.get(&id) else { return id.to_string().into() };
-    let days = (*expiry - clock::now()).whole_days();
+    let Some(stored) = deployments.stored_in(id) else { return id.to_string().into() };
+    let days = (stored.leaf.not_after - clock::now()).whole_days();
     if days < 0 {
         return Cell::coloured(format!("{id}, expired"), AnsiColor::Red);
     }
@@ -77,18 +74,9 @@ fn certificate(site: &Site, expiries: &HashMap<u64, OffsetDateTime>) -> Cell {
     if days < EXPIRES_SOON_DAYS { Cell::coloured(days_left, AnsiColor::Yellow) } else { days_left.into() }
 }
 
-/// Returns the expiry of each record that this host deployed, by ID. The service does not list it.
-fn expiries(settings: &Settings) -> HashMap<u64, OffsetDateTime> {
+/// What this host deployed to the service, which does not list when certificates expire.
+fn deployments(settings: &Settings) -> ServiceDeployments {
     let directory = settings.state_dir.as_deref().filter(|directory| directory.is_dir());
-    let mut states = directory.map(|directory| Store::at(directory).read_all().0).unwrap_or_default();
-    let service = settings.base_url.to_string();
-    states.retain(|(_, state)| state.service.as_ref() == Some(&service) && state.pending_since.is_none());
-    states.sort_by_key(|(_, state)| state.last_success);
-    let mut expiries = HashMap::new();
-    for (_, state) in &states {
-        let Some(leaf) = state.deployed() else { continue };
-        let deployed = state.sites.iter().filter(|site| site.outcome.is_deployed());
-        expiries.extend(deployed.filter_map(|site| Some((site.cert_id?, leaf.not_after))));
-    }
-    expiries
+    let states = directory.map(|directory| Store::at(directory).read_all().0).unwrap_or_default();
+    Deployments::from_iter(states).of_service(&settings.base_url.to_string())
 }
