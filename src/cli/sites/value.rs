@@ -1,6 +1,7 @@
 //! Values in the flags of `edgecert sites`: a site by ID or domain, an origin, a field with its value, a glob.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use glob::{Pattern, PatternError};
@@ -19,9 +20,7 @@ pub(crate) enum SiteName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) addr: String,
-    pub(crate) port: Option<u16>,
-    /// `None` means 1.
-    pub(crate) weight: Option<u32>,
+    pub(crate) weight: u32,
 }
 
 /// A field and its new value, `FIELD=VALUE`.
@@ -59,39 +58,19 @@ impl FromStr for Origin {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::parse(text).ok_or("expected ADDR or ADDR:PORT, optionally followed by ,weight=N")
-    }
-}
-
-impl Origin {
-    fn parse(text: &str) -> Option<Self> {
-        let (place, weight) = match text.split_once(',') {
-            Some((place, option)) => (place, Some(option.strip_prefix("weight=")?.parse().ok()?)),
-            None => (text, None),
+        const EXPECTED: &str = "expected ADDR, optionally followed by ,weight=N";
+        let (addr, weight) = match text.split_once(',') {
+            Some((addr, option)) => (addr, option.strip_prefix("weight=").ok_or(EXPECTED)?),
+            None => (text, "1"),
         };
-        let (addr, port) = split_port(place)?;
-        let port = match port {
-            Some(port) => Some(port.parse().ok().filter(|port| *port != 0)?),
-            None => None,
-        };
-        let is_other = |c: char| c.is_whitespace() || c.is_control() || "/@".contains(c);
-        let is_valid = !addr.is_empty() && !addr.contains(is_other);
-        is_valid.then(|| Self { addr: addr.to_owned(), port, weight })
-    }
-}
-
-/// Splits `ADDR`, `ADDR:PORT`, `[V6]:PORT` or a bare IPv6 address.
-fn split_port(place: &str) -> Option<(&str, Option<&str>)> {
-    if let Some(rest) = place.strip_prefix('[') {
-        let (addr, rest) = rest.split_once(']')?;
-        return match rest {
-            "" => Some((addr, None)),
-            rest => Some((addr, Some(rest.strip_prefix(':')?))),
-        };
-    }
-    match place.split_once(':') {
-        Some((addr, port)) if !port.contains(':') => Some((addr, Some(port))),
-        _ => Some((place, None)),
+        let is_other = |c: char| c.is_whitespace() || c.is_control() || "/@[]".contains(c);
+        if addr.is_empty() || addr.contains(is_other) {
+            return Err(EXPECTED);
+        }
+        if addr.contains(':') && addr.parse::<Ipv6Addr>().is_err() {
+            return Err("a site has one port for all origins; set it with --set origin_http_port=PORT");
+        }
+        Ok(Self { addr: addr.to_owned(), weight: weight.parse().map_err(|_| EXPECTED)? })
     }
 }
 
@@ -136,23 +115,18 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn origin_takes_port_and_weight() {
-        let origin = |addr: &str, port, weight| Ok(Origin { addr: addr.into(), port, weight });
+    fn origin_takes_a_weight() {
+        let origin = |addr: &str, weight| Ok(Origin { addr: addr.into(), weight });
         let rows = [
-            ("192.0.2.1", origin("192.0.2.1", None, None)),
-            ("192.0.2.1:8080", origin("192.0.2.1", Some(8080), None)),
-            ("o.example:80,weight=3", origin("o.example", Some(80), Some(3))),
-            ("o.example,weight=0", origin("o.example", None, Some(0))),
-            ("2001:db8::1", origin("2001:db8::1", None, None)),
-            ("[2001:db8::1]", origin("2001:db8::1", None, None)),
-            ("[2001:db8::1]:443,weight=2", origin("2001:db8::1", Some(443), Some(2))),
+            ("192.0.2.1", origin("192.0.2.1", 1)),
+            ("o.example,weight=3", origin("o.example", 3)),
+            ("o.example,weight=0", origin("o.example", 0)),
+            ("2001:db8::1,weight=2", origin("2001:db8::1", 2)),
         ];
         for (text, read) in rows {
             assert_eq!(text.parse(), read, "{text}");
         }
-        for text in
-            ["", ":80", "a:0", "a:65536", "a:b", "a,weight=-1", "a,w=1", "[::1", "[::1]80", "http://a", "a b"]
-        {
+        for text in ["", ":80", "a:80", "a,weight=-1", "a,w=1", "[::1]", "http://a", "a b", ",weight=1"] {
             assert!(text.parse::<Origin>().is_err(), "{text}");
         }
     }

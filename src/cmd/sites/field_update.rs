@@ -31,7 +31,13 @@ impl FieldUpdate {
         for assignment in &args.assignments {
             named.insert(assignment.field.clone(), assignment.value.clone());
         }
-        add_origins(&args.origins, &mut named, &fields)?;
+        // In the form of section 2.3.
+        let origin = |origin: &Origin| json!({"addr": origin.addr, "weight": origin.weight, "status": true});
+        let origins: Vec<Value> = args.origins.iter().map(origin).collect();
+        if !origins.is_empty() && named.insert("origins".into(), origins.into()).is_some() {
+            let message = "--origin and --set origins=VALUE set the same field";
+            return Err(CommandError::new(ErrorKind::Usage, message).hint("use one of them"));
+        }
         fields.extend(named.clone());
         let from_file = fields.keys().filter(|name| !named.contains_key(*name)).cloned().collect();
         Ok(Self { fields, from_file })
@@ -93,50 +99,4 @@ fn read_file(path: &Path) -> Result<Map<String, Value>, CommandError> {
         }
         None => Ok(object),
     }
-}
-
-/// Adds origins in the form of section 2.3. Their common port is a field of the site.
-fn add_origins(
-    origins: &[Origin],
-    named: &mut Map<String, Value>,
-    from_file: &Map<String, Value>,
-) -> Result<(), CommandError> {
-    let misused = |message, hint| Err(CommandError::new(ErrorKind::Usage, message).hint(hint));
-    if origins.is_empty() {
-        return Ok(());
-    }
-    if named.contains_key("origins") {
-        return misused("--origin and --set origins=VALUE set the same field", "use one of them");
-    }
-    let mut ports: Vec<u16> = origins.iter().filter_map(|origin| origin.port).collect();
-    ports.dedup();
-    match ports.as_slice() {
-        [] => {}
-        [port] if origins.iter().all(|origin| origin.port.is_some()) => {
-            let protocol = named.get("origin_protocol").or_else(|| from_file.get("origin_protocol"));
-            let field = match protocol.and_then(Value::as_str) {
-                Some("http") => "origin_http_port",
-                Some("https") => "origin_https_port",
-                _ => {
-                    return misused(
-                        "--origin has a port, but the protocol of the origins is unknown",
-                        "add --set origin_protocol=http or https; for follow, set origin_http_port and origin_https_port",
-                    );
-                }
-            };
-            if named.insert(field.into(), json!(port)).is_some() {
-                return misused("--origin and --set set the same port", "use one of them");
-            }
-        }
-        _ => {
-            return misused(
-                "a site has one port for all of its origins; --origin names several",
-                "give every --origin the same port",
-            );
-        }
-    }
-    let origin =
-        |origin: &Origin| json!({"addr": origin.addr, "weight": origin.weight.unwrap_or(1), "status": true});
-    named.insert("origins".into(), origins.iter().map(origin).collect());
-    Ok(())
 }

@@ -20,15 +20,14 @@ fn created_site_shows_its_dns_record() {
 #[test]
 fn origins_settings_and_file_are_merged() {
     let service = shop();
-    let hook =
-        sites(&service, &["create", "new.example.com", "--json", "--origin", "192.0.2.1:8080,weight=3"]);
+    let hook = sites(&service, &["create", "new.example.com", "--json", "--origin", "192.0.2.1,weight=3"]);
     let file =
         hook.write_file("site.json", r#"{"force_https": false, "http3": true, "remark": "of the file"}"#);
-    let hook = hook.args(["--origin", "[2001:db8::1]:8080", "--set", "origin_protocol=http"]);
+    let hook = hook.args(["--origin", "2001:db8::1", "--set", "origin_protocol=http"]);
     let hook = hook.args(["--set", "force_https=true", "--set", "cache_rules=[{\"path\":\"/\"}]"]);
     let json = hook.args(["--from"]).args([file]).succeeds().json();
     let expected = json!({
-        "domain": "new.example.com", "origin_protocol": "http", "origin_http_port": 8080, "force_https": true,
+        "domain": "new.example.com", "origin_protocol": "http", "force_https": true,
         "http3": true, "remark": "of the file", "cache_rules": [{"path": "/"}],
         "origins": [{"addr": "192.0.2.1", "weight": 3, "status": true}, {"addr": "2001:db8::1", "weight": 1, "status": true}],
     });
@@ -112,10 +111,9 @@ fn known_fields_are_checked_first() {
         let output = sites(&service, &["create", "new.example.com", "--set", field]).exits_with(65);
         assert!(output.stderr.contains("; nothing was sent"), "{field}: {}", output.stderr);
     }
-    let rows: [&[&str]; 6] = [
+    let rows: [&[&str]; 5] = [
         &["--set", "no-value"],
         &["--origin", "a b"],
-        &["--origin", "a:80", "--origin", "b:81"],
         &["--origin", "a:80"],
         &["--origin", "a", "--set", "origins=[]"],
         &["--set", "domain=b.example"],
