@@ -43,7 +43,7 @@ impl<'a> Binding<'a> {
         report: &mut Report,
     ) -> Result<(), CommandError> {
         let uncovered = match self.cert {
-            Some(cert) => self.uncovered(cert, session, report).await?,
+            Some(cert) => self.uncovered(cert, session, report).await,
             None => self.is_bound.then(|| format!("{} would be left without a certificate", self.label)),
         };
         match uncovered {
@@ -77,38 +77,25 @@ impl<'a> Binding<'a> {
         Err(CommandError::new(ErrorKind::Service, message).hint(CONTRADICTION_HINT))
     }
 
-    /// Says that the certificate does not cover the domain, if that is known.
-    ///
-    /// Only the certificate itself counts: the listing may show fewer names than the certificate has, or a name that
-    /// it does not have.
-    async fn uncovered(
-        &self,
-        cert: u64,
-        session: &Session,
-        report: &mut Report,
-    ) -> Result<Option<String>, CommandError> {
-        let records = session.records().await?;
-        let record = records.items.iter().find(|record| record.known.id == cert);
-        if record.is_none() && records.gaps.is_empty() {
+    /// Says that the certificate does not cover the domain, if that is known. Only the certificate itself counts: the
+    /// listing may show fewer names than the certificate has, or a name that it does not have.
+    async fn uncovered(&self, cert: u64, session: &Session, report: &mut Report) -> Option<String> {
+        let download = match session.client.download(cert).await {
             // The record does not exist or belongs to another account; the service refuses it (section 4.7).
-            return Ok(None);
-        }
-        let download = session.client.download(cert).await.ok();
+            Err(cause) if cause.refused_status() == Some(404) => return None,
+            download => download.ok(),
+        };
         let bundle = download.map(|download| {
             let files = Files { cert: "the record".into(), issuers: None, key: None };
             Bundle::from_bytes(&files, download.cert_pem.as_bytes(), None, None)
         });
-        let Some(leaf) = bundle.and_then(|bundle| bundle.chain.ok()).map(|chain| chain.leaf) else {
-            if !record.is_some_and(|record| record.known.domains.contains(self.domain)) {
-                let warning = format!("cannot tell whether certificate {cert} covers {}", self.domain);
-                report.warnings.push(warning);
-            }
-            return Ok(None);
+        let Some(chain) = bundle.and_then(|bundle| bundle.chain.ok()) else {
+            report.warnings.push(format!("cannot tell whether certificate {cert} covers {}", self.domain));
+            return None;
         };
-        if self.domain.is_covered_by_any(leaf.dns_names()) {
-            return Ok(None);
-        }
-        let names: Vec<String> = leaf.dns_names().map(sanitize).collect();
-        Ok(Some(format!("certificate {cert} does not cover {}, only {}", self.label, list(&names))))
+        let names: Vec<String> = chain.leaf.dns_names().map(sanitize).collect();
+        let is_covered = self.domain.is_covered_by_any(chain.leaf.dns_names());
+        (!is_covered)
+            .then(|| format!("certificate {cert} does not cover {}, only {}", self.label, list(&names)))
     }
 }

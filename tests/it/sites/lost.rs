@@ -50,7 +50,7 @@ fn other_requests_are_retried() {
         ("POST /api/sites/*/disable", &["disable", "10"]),
         ("POST /api/sites/*/enable", &["enable", "10"]),
         ("POST /api/sites/*/update", &["bind", "11", "5", "--allow-uncovered"]),
-        ("GET /api/certs", &["bind", "10", "5"]),
+        ("GET /api/certs/*/download", &["bind", "10", "5"]),
         ("DELETE /api/sites/*", &["delete", "10", "--yes"]),
     ];
     let rows = rows.into_iter().flat_map(|(pattern, arguments)| {
