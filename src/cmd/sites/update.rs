@@ -1,5 +1,7 @@
 //! `edgecert sites update` and `bind`: change only the named fields, and show what changed.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -106,9 +108,7 @@ fn changes(
     named: &Map<String, Value>,
 ) -> Vec<FieldChange> {
     let known = FIELDS.iter().map(|field| field.name).chain(["cname", "domain", "enabled"]);
-    let mut fields: Vec<&str> = named.keys().map(String::as_str).chain(known).collect();
-    fields.sort_unstable();
-    fields.dedup();
+    let fields: BTreeSet<&str> = named.keys().map(String::as_str).chain(known).collect();
     let of = |map: &Map<String, Value>, name: &str| map.get(name).cloned().unwrap_or_default();
     let change =
         |name: &str| FieldChange { field: name.to_owned(), before: of(before, name), after: of(after, name) };
@@ -121,15 +121,13 @@ fn diff(changes: &[FieldChange]) -> Block {
     }
     let mut table = Table::new(&["field", "before", "after"]);
     for FieldChange { field, before, after } in changes {
-        let (before, after) = (scalars(field, before), scalars(field, after));
-        let of = |scalars: &[(String, &Value)], name: &str| {
-            plain(scalars.iter().find(|(other, _)| other == name).map_or(&Value::Null, |(_, value)| value))
-        };
-        let is_new = |(name, _): &&(String, &Value)| before.iter().all(|(other, _)| other != name);
-        for (name, _) in before.iter().chain(after.iter().filter(is_new)) {
-            let (before, after) = (of(&before, name), of(&after, name));
+        let [before, after] = [before, after].map(|value| BTreeMap::from_iter(scalars(field, value)));
+        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        for name in names {
+            let value = |values: &BTreeMap<String, &Value>| plain(values.get(name).unwrap_or(&&Value::Null));
+            let (before, after) = (value(&before), value(&after));
             if before != after {
-                table.row([name.into(), before.into(), after.into()]);
+                table.row([name.as_str(), &before, &after].map(Into::into));
             }
         }
     }
