@@ -47,10 +47,7 @@ pub fn run(command_line: &CommandLine, context: &Context, interaction: Interacti
             Ok(())
         }
         Command::Status(args) => status::run(args, context, to),
-        Command::Doctor(args) => {
-            doctor::run(args, context, to);
-            Ok(())
-        }
+        Command::Doctor(args) => doctor::run(args, context, to),
         Command::Certs(args) => certs::run(args, context, to),
         Command::Sites(args) => sites::run(args, context, confirm, to),
         Command::Completions(args) => completions::run(*args, to),

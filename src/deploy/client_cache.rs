@@ -104,7 +104,7 @@ impl ClientCache {
     }
 
     /// Returns a client that removes the API key and what the redactor knows from all responses.
-    pub(super) fn client(
+    pub(crate) fn client(
         &self,
         settings: &Settings,
         mut redactor: Redactor,

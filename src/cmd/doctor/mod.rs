@@ -28,7 +28,7 @@ use crate::check::Status;
 use crate::cli::DoctorArgs;
 use crate::clock;
 use crate::context::Context;
-use crate::error::ErrorKind;
+use crate::error::{CommandError, ErrorKind};
 use crate::inventory::{Inventory, Member};
 use crate::report::{Block, Report, finding_counts, finding_line};
 use crate::runtime::Runtime;
@@ -41,6 +41,7 @@ const MAX_CONCURRENT: usize = 32;
 
 /// The findings so far, and what later ones follow from.
 struct Doctor<'a> {
+    runtime: &'a Runtime,
     host: &'a Host<'a>,
     layers: &'a Layers<'a>,
     configuration: &'a Configuration,
@@ -53,14 +54,16 @@ struct Doctor<'a> {
 }
 
 /// Runs the command. The most severe finding decides the exit code.
-pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) {
+pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
     if args.lists_settings {
-        return settings::list(&args.settings, context, report);
+        settings::list(&args.settings, context, report);
+        return Ok(());
     }
     let (empty, host) = (Configuration::default(), Host::new(args.root.clone(), &context.env));
     let configuration = context.configuration().require_valid().unwrap_or(&empty);
     let layers = Layers::new(&args.settings, &context.env, configuration);
     let mut doctor = Doctor {
+        runtime: &Runtime::new()?,
         host: &host,
         layers: &layers,
         configuration,
@@ -89,6 +92,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) {
     report.exit_with(most_severe.map_or(0, ErrorKind::exit_code), None);
     report.set("findings", findings);
     report.set("next", next);
+    Ok(())
 }
 
 impl Doctor<'_> {
@@ -135,17 +139,12 @@ impl Doctor<'_> {
                 snapshot.deployments = deployments.of_service(&settings.base_url.to_string());
             }
         }
-        match Runtime::new() {
-            Ok(runtime) => {
-                let checks = lineages.iter_mut().filter_map(|lineage| {
-                    let account = self.accounts.get(lineage.account)?;
-                    Some(lineage.check(account, self.now))
-                });
-                let findings = stream::iter(checks).buffered(MAX_CONCURRENT).concat();
-                self.findings.extend(runtime.block_on(findings));
-            }
-            Err(error) => self.findings.push(Subject::Lineage.failed(error)),
-        }
+        let checks = lineages.iter_mut().filter_map(|lineage| {
+            let account = self.accounts.get(lineage.account)?;
+            Some(lineage.check(account, self.now))
+        });
+        let findings = stream::iter(checks).buffered(MAX_CONCURRENT).concat();
+        self.findings.extend(self.runtime.block_on(findings));
         // Unmanaged lineages would be deployed to the account of the run.
         if let Some(Account { name: None, settings, snapshot: Some(snapshot), .. }) = self.accounts.first() {
             let sites = &snapshot.listing.listing().sites;
@@ -190,7 +189,7 @@ impl Doctor<'_> {
         known.position(|account| account.settings.is_same_service(&settings)).unwrap_or_else(|| {
             let mut account = Account::new(name, settings, &self.stores);
             if is_complete {
-                self.findings.extend(account.list(&self.stores));
+                self.findings.extend(self.runtime.block_on(account.list()));
             }
             self.accounts.push(account);
             self.accounts.len() - 1

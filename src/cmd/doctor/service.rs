@@ -5,12 +5,11 @@ use std::sync::Arc;
 use time::Duration;
 
 use super::finding::{DoctorFinding, Subject};
-use crate::api::{AttemptError, Client, ClientConfig, Listing, RequestError};
+use crate::api::{AttemptError, Listing, RequestError};
 use crate::clock::Deadline;
 use crate::deploy::{AccountSnapshot, ClientCache};
-use crate::error::{CommandError, Diagnostic as _};
+use crate::error::Diagnostic as _;
 use crate::plan::IndexedListing;
-use crate::runtime::Runtime;
 use crate::secret::Redactor;
 use crate::settings::Settings;
 use crate::state::ServiceDeployments;
@@ -40,18 +39,20 @@ impl Account {
     }
 
     /// Lists the account. Without an API key, an empty one is sent.
-    pub(super) fn list(&mut self, stores: &TrustStores) -> Vec<DoctorFinding> {
+    pub(super) async fn list(&mut self) -> Vec<DoctorFinding> {
         let mut findings = Vec::new();
         if let Some(proxy) = &self.settings.proxy {
             let origin = proxy.variable.unwrap_or("the setting proxy");
             let detail = format!("requests go through the proxy {}, from {origin}", proxy.text());
             findings.push(Subject::Service.ok(detail));
         }
-        match list(&self.settings, stores) {
+        let deadline = Deadline::after(self.settings.timeout);
+        match self.clients.client(&self.settings, Redactor::default(), deadline) {
             Err(error) => findings.push(Subject::Tls.failed(error)),
-            Ok((listing, skew)) => {
-                findings.extend(self.listed(listing));
-                findings.extend(skew.map(check_clock));
+            Ok(client) => {
+                let client = client.with_max_attempts(MAX_ATTEMPTS);
+                findings.extend(self.listed(client.listing().await));
+                findings.extend(client.skew().map(check_clock));
             }
         }
         self.named(findings)
@@ -89,20 +90,6 @@ impl Account {
         }
         findings
     }
-}
-
-/// The account, and how far this host's clock is ahead; `None`: no response had a date.
-fn list(
-    settings: &Settings,
-    stores: &TrustStores,
-) -> Result<(Result<Listing, RequestError>, Option<Duration>), CommandError> {
-    let mut redactor = Redactor::default();
-    redactor.hide(settings.api_key.expose());
-    let deadline = Deadline::after(settings.timeout);
-    let config = ClientConfig::new(settings, stores, deadline)?;
-    let client = Client::new(config, redactor, deadline)?.with_max_attempts(MAX_ATTEMPTS);
-    let listing = Runtime::new()?.block_on(client.listing());
-    Ok((listing, client.skew()))
 }
 
 fn request_failed(error: &AttemptError) -> DoctorFinding {
