@@ -45,31 +45,48 @@ pub(crate) fn deploy(
     progress: &dyn Progress,
     report: &mut Report,
 ) -> Result<(), CommandError> {
-    let (runtime, run) = Run::start(args, (source, origin), progress)?;
+    let targets = inventory::targets(context.configuration(), source);
+    deploy_to(args, (targets, origin), context, progress, report)
+}
+
+/// Deploys one lineage to these accounts.
+pub(crate) fn deploy_to(
+    args: &DeployArgs,
+    (targets, origin): (Vec<(Source, Option<&LineageEntry>)>, Origin),
+    context: &Context,
+    progress: &dyn Progress,
+    report: &mut Report,
+) -> Result<(), CommandError> {
+    // If nothing can be sent, the deployments can still be recorded.
+    let (runtime, fault) = match Runtime::new() {
+        Ok(runtime) => (runtime, None),
+        Err(fault) => (Runtime::without_network()?, Some(fault)),
+    };
+    let run = Run { args, origin, progress, start: Start::now(), fault };
     // What one deployment changes, the next one to the same account has to see.
-    let mut targets: Vec<Vec<Target>> = Vec::new();
-    for target in inventory::targets(context.configuration(), source) {
+    let mut accounts: Vec<Vec<Target>> = Vec::new();
+    for target in targets {
         let target = Target::new(args, target, context);
         let is_same = |members: &&mut Vec<Target>| members.iter().any(|other| other.has_account_of(&target));
-        match targets.iter_mut().find(is_same) {
+        match accounts.iter_mut().find(is_same) {
             // Flags or variables make two accounts the same.
             Some(members) if members.iter().any(|other| other.domains == target.domains) => {}
             Some(members) => members.push(target),
-            None => targets.push(vec![target]),
+            None => accounts.push(vec![target]),
         }
     }
-    let accounts: Vec<_> = targets.iter().flatten().map(Target::account).collect();
+    let names: Vec<_> = accounts.iter().flatten().map(Target::account).collect();
     let deploy_in_turn = async |targets: &Vec<Target>| {
         let mut reports = Vec::new();
         for target in targets {
             let mut report = Report::new(report.command());
             let result = run.deploy(target, &mut report).await;
             report.record(result);
-            reports.push((target.account().label(&accounts), report));
+            reports.push((target.account().label(&names), report));
         }
         reports
     };
-    let reports = runtime.block_on(join_all(targets.iter().map(deploy_in_turn)));
+    let reports = runtime.block_on(join_all(accounts.iter().map(deploy_in_turn)));
     report.add_accounts(reports.into_iter().flatten().collect());
     Ok(())
 }
@@ -80,52 +97,24 @@ struct Run<'a> {
     origin: Origin,
     progress: &'a dyn Progress,
     start: Start,
-    place: Place,
     /// Why nothing can be sent.
     fault: Option<RuntimeError>,
 }
 
-/// Deploys one lineage to the account of one entry, as a hook would.
-pub(crate) fn deploy_to(
-    (source, entry): (&Source, Option<&LineageEntry>),
-    context: &Context,
-    progress: &dyn Progress,
-    report: &mut Report,
-) -> Result<(), CommandError> {
-    let args = DeployArgs::default();
-    let (runtime, run) = Run::start(&args, (source, Origin::Hook), progress)?;
-    let target = Target::new(&args, (source.clone(), entry), context);
-    runtime.block_on(run.deploy(&target, report))
-}
-
-impl<'a> Run<'a> {
-    /// Starts the runtime. If nothing can be sent, the deployments can still be recorded.
-    fn start(
-        args: &'a DeployArgs,
-        (source, origin): (&Source, Origin),
-        progress: &'a dyn Progress,
-    ) -> Result<(Runtime, Self), RuntimeError> {
-        let (runtime, fault) = match Runtime::new() {
-            Ok(runtime) => (runtime, None),
-            Err(fault) => (Runtime::without_network()?, Some(fault)),
-        };
-        let command = match origin {
-            _ if args.dry_run => Command::Plan,
-            Origin::Hook => Command::Hook,
-            Origin::Hand | Origin::Retry | Origin::Standing => Command::Deploy,
-        };
-        let has_domain_flag = !args.domains.is_empty();
-        let place = Place { command, is_recorded: false, lineage: Some(source.flags()), has_domain_flag };
-        Ok((runtime, Self { args, origin, progress, start: Start::now(), place, fault }))
-    }
-
+impl Run<'_> {
     /// Deploys to one account.
     async fn deploy(&self, target: &Target, report: &mut Report) -> Result<(), CommandError> {
         let Self { args, origin, .. } = *self;
         let Target { source, settings, domains, .. } = target;
         report.deployed.source = Some(SourceReport::new(source));
         report.deployed.lineage = Some(state::lineage_name(source));
-        report.set_place(self.place.clone());
+        let command = match origin {
+            _ if args.dry_run => Command::Plan,
+            Origin::Hook => Command::Hook,
+            Origin::Hand | Origin::Retry | Origin::Standing => Command::Deploy,
+        };
+        let (lineage, has_domain_flag) = (Some(source.flags()), !args.domains.is_empty());
+        report.set_place(Place { command, is_recorded: false, lineage, has_domain_flag });
         let deadline = match settings {
             Ok(settings) => self.start.deadline(settings.timeout),
             Err(_) => Deadline::after(LOCK_TIMEOUT),
@@ -169,7 +158,7 @@ impl<'a> Run<'a> {
             (Err(error), _) => Err(error.clone().into()),
         };
         journal.finish(result, report).await;
-        report.set_place(Place { is_recorded: journal.can_be_retried(), ..self.place.clone() });
+        report.set_place(Place { is_recorded: journal.can_be_retried(), ..report.place.clone() });
         Ok(())
     }
 }

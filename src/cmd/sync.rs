@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use super::deploy::deploy_to;
-use crate::cli::SyncArgs;
+use crate::cli::{DeployArgs, SyncArgs};
 use crate::clock;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::report::Report;
 use crate::settings::Layers;
 use crate::source::Source;
-use crate::state::{self, Store, WriteError};
+use crate::state::{self, Origin, Store, WriteError};
 use crate::sync::{self, SyncOptions};
 use crate::text::sanitize;
 
@@ -72,10 +72,11 @@ pub(crate) fn run_one(
     let targets = inventory::targets(configuration, source);
     report.deployed.lineage = targets.first().map(|(source, _)| state::lineage_name(source));
     let sync_target = |(source, entry): &(Source, _), report: &mut Report| {
-        match sync::run_one((source, *entry), context, progress)? {
-            Some(summary) => summary.report_one(report),
-            None => deploy_to((source, *entry), context, progress, report)?,
-        }
+        let Some(summary) = sync::run_one((source, *entry), context, progress)? else {
+            let target = (vec![(source.clone(), *entry)], Origin::Hook);
+            return deploy_to(&DeployArgs::default(), target, context, progress, report);
+        };
+        summary.report_one(report);
         Ok(())
     };
     let accounts: Vec<_> = targets.iter().map(|(_, entry)| Account::of(configuration, *entry)).collect();
