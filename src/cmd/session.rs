@@ -1,16 +1,17 @@
 //! A session with the service, for the commands that manage certificates and sites.
 
 use std::fmt::Display;
+use std::sync::Arc;
 
-use crate::api::{ApiObject, AttemptError, Client, ClientConfig, List, Record, RequestError, Site};
+use crate::api::{ApiObject, AttemptError, Client, List, Record, RequestError, Site};
 use crate::cli::{SiteName, WaitArgs};
 use crate::clock::{Deadline, Start};
 use crate::context::Context;
+use crate::deploy::ClientCache;
 use crate::error::{CommandError, Diagnostic as _, ErrorKind};
 use crate::names::Domain;
 use crate::secret::Redactor;
 use crate::settings::{Connection, Layer, Layers, Settings};
-use crate::trust::TrustStores;
 
 /// A client for the account, and the settings of the run.
 pub(super) struct Session {
@@ -87,10 +88,8 @@ impl Session {
         let settings =
             Layers::new(&flags, &context.env, context.configuration()).resolve(&Layer::default(), None)?;
         let deadline = start.deadline(settings.timeout);
-        let mut redactor = Redactor::default();
-        redactor.hide(settings.api_key.expose());
-        let config = ClientConfig::new(&settings, &TrustStores::default(), deadline)?;
-        let client = Client::new(config, redactor, deadline)?;
+        let clients = ClientCache::new(Arc::default(), false);
+        let client = clients.client(&settings, Redactor::default(), deadline)?;
         Ok(Self { client, settings, deadline })
     }
 
