@@ -1,6 +1,8 @@
 //! `edgecert certs download`: writes a record's chain and key to files. The key goes to a file of mode 0600 and nowhere
 //! else.
 
+use std::borrow::Cow;
+
 use super::write::{self, Part};
 use crate::bundle::{Bundle, Files};
 use crate::cli::{DownloadArgs, WaitArgs};
@@ -10,7 +12,6 @@ use crate::context::Context;
 use crate::error::{CommandError, ErrorKind};
 use crate::report::{CertificateReport, Report};
 use crate::text::{self, people, rfc3339};
-use std::borrow::Cow;
 
 pub(super) async fn run(
     args: &DownloadArgs,
@@ -106,26 +107,21 @@ fn describe(bundle: &Bundle, id: u64, report: &mut Report) -> Option<String> {
         report.warnings.push(format!("certificate {id} expired at {}", rfc3339(leaf.not_after)));
     }
     let names: Vec<String> = leaf.names().iter().map(|name| text::sanitize(name)).collect();
-    let paired = bundle.key.as_ref().map(|key| match key {
-        Ok(key) if key.pairs_with(&leaf.public_key) => true,
-        Ok(_) => {
-            report.warnings.push(format!("the private key of certificate {id} does not belong to it"));
-            false
-        }
+    let pairs = bundle.key.as_ref().map(|key| match key {
+        Ok(key) if key.pairs_with(&leaf.public_key) => Ok(()),
+        Ok(_) => Err(format!("the private key of certificate {id} does not belong to it")),
         Err(defect) => {
-            report.warnings.push(format!(
-                "instead of the private key of certificate {id}, the service sent {}",
-                defect.found
-            ));
-            false
+            let found = &defect.found;
+            Err(format!("instead of the private key of certificate {id}, the service sent {found}"))
         }
     });
-    report.set("paired", paired);
-    let pairing = match paired {
-        Some(true) => "; key and certificate match",
-        Some(false) => "; key and certificate do NOT match",
+    report.set("paired", pairs.as_ref().map(Result::is_ok));
+    let pairing = match &pairs {
         None => "",
+        Some(Ok(())) => "; key and certificate match",
+        Some(Err(_)) => "; key and certificate do NOT match",
     };
+    report.warnings.extend(pairs.and_then(Result::err));
     let expiry = people::expiry(leaf.not_after, now);
     Some(format!("certificate {id}: {}; {expiry}{pairing}", text::list(&names)))
 }
