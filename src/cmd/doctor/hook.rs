@@ -40,26 +40,26 @@ pub(super) fn check(source: &Source, title: &str, has_run: bool, host: &Host<'_>
         AcmeClient::Files => search.certbot().or_else(|| search.acme_sh()),
         _ => None,
     };
-    match (found, source.client) {
-        (Some(Ok(place)), _) => {
+    let client = source.client;
+    let has_hooks = matches!(
+        client,
+        AcmeClient::Certbot | AcmeClient::AcmeSh | AcmeClient::Dehydrated | AcmeClient::Lego
+    );
+    match found {
+        Some(Ok(place)) => {
             let ran = if has_run { "a hook run is recorded" } else { "no hook run is recorded yet" };
-            let detail = format!("{} names edgecert for {title}; {ran}", text::path(&place));
-            Subject::Hook.ok(detail)
+            Subject::Hook.ok(format!("{} names edgecert for {title}; {ran}", text::path(&place)))
         }
-        (Some(Err(fault)), _) => fault,
-        (None, _) if has_run => Subject::Hook.ok(format!("a hook run is recorded for {title}")),
-        (
-            None,
-            client @ (AcmeClient::Certbot | AcmeClient::AcmeSh | AcmeClient::Dehydrated | AcmeClient::Lego),
-        ) => {
+        Some(Err(fault)) => fault,
+        None if has_run => Subject::Hook.ok(format!("a hook run is recorded for {title}")),
+        None if has_hooks => {
             let detail = format!(
                 "cannot tell whether {client} calls edgecert for {title}: its configuration does not say, and no hook run is recorded"
             );
             Subject::Hook.warn(detail, ATTACH)
         }
-        (None, _) => {
-            let detail = format!("no hook is known for {title}; `edgecert sync` deploys its renewals");
-            Subject::Hook.note(detail)
+        None => {
+            Subject::Hook.note(format!("no hook is known for {title}; `edgecert sync` deploys its renewals"))
         }
     }
 }
@@ -101,15 +101,16 @@ impl Search<'_> {
             let entries = entries(&hooks.join(kind)).into_iter();
             for entry in entries.filter(|entry| !file_name(entry).ends_with('~')) {
                 let Some(script) = named_script(&entry, self.host) else { continue };
-                let name = shell_word(&text::path(&entry));
-                let shown = text::path(&entry);
-                let mention = match () {
-                    () if self.host.is_executable(&entry) => Ok(entry.clone()),
-                    () if entry.is_file() => Err(Subject::Hook
-                        .fail(format!("{shown} is not executable"), format!("run `chmod +x {name}`"))),
-                    () => {
-                        Err(Subject::Hook.fail(format!("{shown} leads nowhere"), format!("run `rm {name}`")))
-                    }
+                let (shown, name) = (text::path(&entry), shell_word(&text::path(&entry)));
+                let fault = |what, remedy| {
+                    Err(Subject::Hook.fail(format!("{shown} {what}"), format!("run `{remedy} {name}`")))
+                };
+                let mention = if self.host.is_executable(&entry) {
+                    Ok(entry.clone())
+                } else if entry.is_file() {
+                    fault("is not executable", "chmod +x")
+                } else {
+                    fault("leads nowhere", "rm")
                 };
                 let mv = format!("run `mv {name} {deploy}/`");
                 mentions.extend(if_deploying(mention, &entry, kind, &script, &mv));
