@@ -6,7 +6,7 @@ use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
 use super::fixture::{NOW, deployed, edge, last_sync, seen, until};
-use super::fleet::{DiskStatus, Fleet, LeafAge, LineageStatus, SiteStatus};
+use super::fleet::{DiskStatus, Fleet, LeafAge, LineageStatus, Pending, SiteStatus};
 use super::plugin::CheckVerdict;
 use super::{metrics, table};
 use crate::cert::KeyType;
@@ -82,17 +82,16 @@ fn lineage(rng: &mut Rng, number: usize) -> LineageStatus {
             DiskStatus::Leaf { leaf: leaf(rng), key_type: KeyType::P256, age }
         }
     };
-    lineage.is_begun = rng.u8(..3) == 0;
-    if lineage.is_begun || lineage.disk.is_unseen() {
-        lineage.pending_since = Some(NOW - Duration::minutes(chosen(rng, &[-600, -1, 5, 300, 500, 2_000])));
-        lineage.pending_leaf = lineage.disk.leaf().cloned();
+    let is_begun = rng.u8(..3) == 0;
+    if is_begun || lineage.disk.is_unseen() {
+        let since = NOW - Duration::minutes(chosen(rng, &[-600, -1, 5, 300, 500, 2_000]));
+        lineage.pending = Some(Pending { since, is_begun, leaf: lineage.disk.leaf().cloned() });
         let error = Some("it failed".to_owned()).filter(|_| rng.bool());
         let result = RunResult { at: NOW, exit_code: chosen(rng, &[65, 75, 76]), error };
-        lineage.last_error = Some(result).filter(|_| lineage.is_begun && rng.bool());
+        lineage.last_error = Some(result).filter(|_| is_begun && rng.bool());
     }
     if lineage.is_superseded() {
-        (lineage.pending_since, lineage.is_begun, lineage.pending_leaf) = (None, false, None);
-        (lineage.deployed, lineage.last_error) = (None, None);
+        (lineage.pending, lineage.deployed, lineage.last_error) = (None, None, None);
     }
     lineage
 }
@@ -121,7 +120,7 @@ fn fleet(rng: &mut Rng) -> Fleet {
         1 => vec![StateError::NewerVersion { path: "/x".into(), version: 9 }],
         _ => Vec::new(),
     };
-    Fleet::new(lineages, state_errors, last_sync, NOW)
+    Fleet { lineages, state_errors, last_sync }
 }
 
 /// The sign of the table for the worst of these levels.
@@ -193,7 +192,8 @@ fn compare_views(fleets: u64) {
     for seed in 0..fleets {
         let fleet = fleet(&mut Rng::with_seed(seed));
         let verdict = CheckVerdict::new(&fleet, &MonitoringArgs::default(), NOW);
-        let (check, lineages) = (verdict.to_json(), json!(fleet.lineages));
+        let (check, lineages) =
+            (verdict.to_json(), fleet.lineages.iter().map(|lineage| lineage.to_json(NOW)).collect::<Value>());
         let text = table::text(&fleet, seed % 2 == 0, NOW, Style::PLAIN);
         let context = || format!("seed {seed}: {text}{lineages:#}{check:#}");
         let [findings, values] = ["findings", "values"].map(|key| check[key].as_array().unwrap());

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 
-use super::fleet::{DiskStatus, EdgeOutcome, EdgeStatus, Fleet, LeafAge, LineageStatus, Phase, SiteStatus};
+use super::fleet::{DiskStatus, EdgeOutcome, EdgeStatus, Fleet, LeafAge, LineageStatus, Pending, SiteStatus};
 use crate::cert::KeyType;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
@@ -34,13 +34,9 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
         cert: Some(format!("/live/{name}/fullchain.pem")),
         is_configured: false,
         is_recorded: true,
-        phase: Phase::Deployed,
         generation: 1,
         begun_at: Some(NOW),
-        edge_checked_at: None,
-        pending_since: None,
-        is_begun: false,
-        pending_leaf: None,
+        pending: None,
         last_success: Some(NOW - Duration::days(30)),
         last_error: None,
         sites: vec![SiteStatus {
@@ -54,8 +50,6 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
             leaf: Some(leaf.clone()),
             edge: None,
             seen: EdgeMemory::default(),
-            slack: None,
-            serves_leaf: None,
         }],
         disk: DiskStatus::Leaf { leaf: leaf.clone(), key_type: KeyType::P256, age: LeafAge::Same },
         deployed: Some(leaf),
@@ -67,18 +61,23 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
 pub(super) fn pending(name: &str, days: i64, lag: Duration) -> LineageStatus {
     let error = Some("the service cannot be reached".into());
     LineageStatus {
-        pending_since: Some(NOW - lag),
-        is_begun: true,
+        pending: Some(Pending { since: NOW - lag, is_begun: true, leaf: None }),
         last_error: Some(RunResult { at: NOW - Duration::HOUR, exit_code: 75, error }),
         ..deployed(name, days)
     }
+}
+
+/// The lineage with this leaf pending.
+pub(super) fn with_pending(lineage: LineageStatus, leaf: Leaf) -> LineageStatus {
+    let pending = lineage.pending.map(|pending| Pending { leaf: Some(leaf), ..pending });
+    LineageStatus { pending, ..lineage }
 }
 
 /// A deployed lineage whose files have held another leaf for this long.
 pub(super) fn renewed(name: &str, lag: Duration) -> LineageStatus {
     let mut lineage = deployed(name, 20);
     let leaf = until(NOW + Duration::days(89) + Duration::hours(1));
-    lineage.pending_since = Some(NOW - lag);
+    lineage.pending = Some(Pending { since: NOW - lag, is_begun: false, leaf: Some(leaf.clone()) });
     lineage.disk = DiskStatus::Leaf { leaf, key_type: KeyType::P256, age: LeafAge::Newer };
     lineage.sites[0].is_on_record = Some(false);
     lineage
@@ -133,5 +132,6 @@ pub(super) fn last_sync(age: Duration, exit_code: u8, failing_for: Option<Durati
 
 /// A host on which `sync` ended a minute ago.
 pub(super) fn fleet(lineages: impl Into<Vec<LineageStatus>>) -> Fleet {
-    Fleet::new(lineages.into(), Vec::new(), last_sync(Duration::MINUTE, 0, None), NOW)
+    let last_sync = last_sync(Duration::MINUTE, 0, None);
+    Fleet { lineages: lineages.into(), state_errors: Vec::new(), last_sync }
 }

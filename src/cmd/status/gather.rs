@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use time::OffsetDateTime;
 
-use super::fleet::{DiskStatus, LeafAge, LineageStatus, Phase, SiteStatus};
+use super::fleet::{DiskStatus, LeafAge, LineageStatus, Pending, SiteStatus};
 use crate::bundle::{self, Files};
 use crate::inventory::{Inventory, Member};
 use crate::leaf::Leaf;
@@ -60,7 +60,11 @@ impl LineageStatus {
             let modified = source.as_ref().and_then(|source| modified(&source.files.cert));
             Some(modified.unwrap_or(now).max(leaf.not_before))
         };
-        let pending_since = begun.or_else(unseen);
+        let pending = begun.or_else(unseen).map(|since| Pending {
+            since,
+            is_begun: begun.is_some(),
+            leaf: disk.leaf().or_else(|| state?.leaf.as_ref()).cloned(),
+        });
         let given = state.map(|state| state.given(disk.leaf()).0);
         let recorded_edge = given.and_then(|given| given.settings.local.edge_address);
         Self {
@@ -69,13 +73,9 @@ impl LineageStatus {
             cert: source.as_ref().map(|source| text::path(&source.files.cert)),
             is_configured: entry.is_some(),
             is_recorded: state.is_some(),
-            phase: Phase::New,
             generation: state.map_or(0, |state| state.generation),
             begun_at: state.map(|state| state.begun_at),
-            edge_checked_at: state.and_then(|state| state.edge_checked_at),
-            pending_since,
-            is_begun: begun.is_some(),
-            pending_leaf: pending_since.and_then(|_| disk.leaf().or_else(|| state?.leaf.as_ref())).cloned(),
+            pending,
             last_success: state.and_then(|state| state.last_success),
             last_error: state.and_then(|state| state.result.clone()).filter(|result| result.exit_code != 0),
             deployed: state.and_then(LineageState::deployed).cloned(),
@@ -109,8 +109,7 @@ impl LineageStatus {
             }
         }
         if self.is_superseded() {
-            (self.pending_since, self.is_begun, self.pending_leaf) = (None, false, None);
-            (self.deployed, self.last_error) = (None, None);
+            (self.pending, self.deployed, self.last_error) = (None, None, None);
         }
     }
 }
@@ -155,8 +154,6 @@ fn sites(state: &LineageState, disk: &DiskStatus) -> Vec<SiteStatus> {
             leaf: served.cloned(),
             edge: None,
             seen: site.edge.clone(),
-            slack: None,
-            serves_leaf: None,
         }
     };
     state.sites.iter().map(site).collect()

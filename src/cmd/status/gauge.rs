@@ -59,7 +59,7 @@ impl<'a> Gauge<'a> {
         now: OffsetDateTime,
     ) -> Option<Self> {
         let subject = Subject::Lineage(&lineage.name);
-        let (value, limits) = (lineage.known_lag(now)?, thresholds.lag(lineage.lifetime()));
+        let (value, limits) = (lineage.lag(now)?, thresholds.lag(lineage.lifetime()));
         Some(Self { quantity: Quantity::Lag, subject, value, limits })
     }
 
@@ -86,18 +86,17 @@ impl<'a> Gauge<'a> {
         Some(Self { quantity: Quantity::TimeLeft, subject, value, limits })
     }
 
-    /// The time since the last `sync`. Without a record, the time since `sync` last checked an edge, or else since the
-    /// least recent of the lineages' latest runs; then it is never critical. `None` if unknown, or if nothing was
-    /// deployed yet.
+    /// The time since the last `sync`. If it never ran, the time since the least recent of the lineages' latest runs;
+    /// then it is never critical. `None` if unknown, or if nothing was deployed yet.
     pub(super) fn sync_age(fleet: &Fleet, thresholds: &MonitoringArgs, now: OffsetDateTime) -> Option<Self> {
         let (mut limits, last) = (thresholds.sync_age(), &fleet.last_sync);
         let since = match &last.record {
             _ if fleet.lineages.is_empty() => return None,
             Some(record) => record.ended_at,
+            None if !last.faults.is_empty() => return None,
             None => {
                 limits = Limits { warning: limits.warning.or(limits.critical), critical: None };
-                let begun_at = || fleet.lineages.iter().filter_map(|lineage| lineage.begun_at).min();
-                fleet.edge_checked_at().or_else(begun_at).filter(|_| last.faults.is_empty())?
+                fleet.lineages.iter().filter_map(|lineage| lineage.begun_at).min()?
             }
         };
         Some(Self::since(since, limits, now))

@@ -77,8 +77,8 @@ fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(),
         let edges_of = |lineage: &LineageStatus| layers.edge_addresses(lineage.edge_address.as_ref());
         verify::verify(&mut lineages, edges_of)?;
     }
-    let fleet = Fleet::new(lineages, state_errors, last_sync, now);
-    report.set("lineages", &fleet.lineages);
+    let fleet = Fleet { lineages, state_errors, last_sync };
+    report.set("lineages", fleet.lineages.iter().map(|lineage| lineage.to_json(now)).collect::<Value>());
     report.set("last_sync", last_sync_json(&fleet.last_sync));
     let mut written = Ok(());
     if args.check || args.metrics.is_some() {

@@ -42,7 +42,7 @@ impl<'a> CheckVerdict<'a> {
         };
         let lag = worst(Quantity::Lag).unwrap_or_else(|| Gauge::unknown_lag(Duration::ZERO, thresholds));
         let left = worst(Quantity::TimeLeft);
-        let pending = fleet.lineages.iter().filter(|lineage| lineage.pending_since.is_some()).count();
+        let pending = fleet.lineages.iter().filter(|lineage| lineage.pending.is_some()).count();
         let mut performance_data = format!("pending={pending};;;0");
         for gauge in [Some(lag), left, worst(Quantity::SyncAge)].into_iter().flatten() {
             let _ = write!(performance_data, " {}", gauge.performance_data());

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::fleet::{DiskStatus, EdgeOutcome, Fleet, LeafAge, LineageStatus, SiteStatus, Subject};
+use super::fleet::{DiskStatus, EdgeOutcome, Fleet, LeafAge, LineageStatus, Pending, SiteStatus, Subject};
 use super::gauge::Gauge;
 use crate::cli::MonitoringArgs;
 use crate::error::ErrorKind;
@@ -114,7 +114,7 @@ fn pending_problem<'a>(
     thresholds: &MonitoringArgs,
     now: OffsetDateTime,
 ) -> Option<Problem<'a>> {
-    let (since, subject) = (lineage.pending_since?, Subject::Lineage(&lineage.name));
+    let (since, subject) = (lineage.pending.as_ref()?.since, Subject::Lineage(&lineage.name));
     let Some(gauge) = Gauge::lag(lineage, thresholds, now) else {
         let text = format!("pending since {}, which is in the future", rfc3339(since));
         return Some(Problem::new(Level::Warning, subject, text).hint("check the clock of this host"));
@@ -140,7 +140,7 @@ fn pending_problem<'a>(
 fn disk_expiry_problem(lineage: &LineageStatus, now: OffsetDateTime) -> Option<Problem<'_>> {
     let has_expired = |leaf: &&Leaf| leaf.not_after < now;
     let subject = Subject::Lineage(&lineage.name);
-    let problem = if let Some(leaf) = &lineage.pending_leaf {
+    let problem = if let Some(Pending { leaf: Some(leaf), .. }) = &lineage.pending {
         let at = rfc3339(Some(leaf).filter(has_expired)?.not_after);
         Problem::new(Level::Critical, subject, format!("the pending certificate expired at {at}"))
             .urgency(f64::INFINITY)
@@ -202,7 +202,7 @@ fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Pr
     let problem = |level, text: String| Problem::new(level, Subject::Site(&lineage.name, domain), text);
     let at_address = |message: &String| problem(Level::Ok, format!("{domain}: {message}"));
     // While a deployment is pending, the edges serve the previous leaf, and the lag is judged instead.
-    let is_pending = lineage.pending_since.is_some();
+    let is_pending = lineage.pending.is_some();
     let mut problems = Vec::new();
     if let Some(edge) = &site.edge {
         problems.extend(edge.stale.iter().map(at_address));
@@ -221,7 +221,7 @@ fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Pr
         problems.push(problem(Level::Ok, text).because(site.detail.as_ref()));
     }
     let is_seen_stale = site.edge.as_ref().is_some_and(|edge| !edge.stale.is_empty());
-    if site.serves_leaf == Some(false) && !is_pending && !is_seen_stale {
+    if site.serves_leaf(lineage.leaf()) == Some(false) && !is_pending && !is_seen_stale {
         let text = format!("{domain}: an edge address was last seen without this certificate");
         problems.push(problem(Level::Warning, text).hint("run `edgecert sync`"));
     }
@@ -247,7 +247,7 @@ fn sync_problems<'a>(
     }
     let age = Gauge::sync_age(fleet, thresholds, now);
     let (level, urgency) = age.map_or((Level::Ok, 0.0), |age| (age.level(), age.urgency()));
-    let has_run = last.record.is_some() || fleet.edge_checked_at().is_some();
+    let has_run = last.record.is_some();
     let text = match age {
         Some(age) if has_run => format!("sync last ran {} ago", humanize(age.value)),
         _ => "sync has never run".into(),

@@ -10,7 +10,7 @@ use crate::outcome::Outcome;
 impl SiteStatus {
     /// Time until the first of the leaves that visitors get expires; zero if an address serves none that they accept. If
     /// the edge was never seen, the leaf that follows from the last outcome counts.
-    pub(super) fn time_left(&self, now: OffsetDateTime) -> Option<Duration> {
+    pub(super) fn slack(&self, now: OffsetDateTime) -> Option<Duration> {
         if self.is_left_to_others() {
             return None;
         }
@@ -23,22 +23,17 @@ impl SiteStatus {
         self.seen.first_to_expire().filter(|_| !self.is_left_to_others())
     }
 
-    /// Whether every address was last seen to serve this leaf.
-    pub(super) fn serves_leaf(&self, fingerprint: &str) -> Option<bool> {
+    /// Whether every address was last seen to serve this leaf; `None` if none was seen, or if another lineage provides
+    /// the certificate.
+    pub(super) fn serves_leaf(&self, leaf: Option<&Leaf>) -> Option<bool> {
         if self.is_left_to_others() {
             return None;
         }
-        // Earlier releases recorded only the outcome.
-        let recorded = || match self.outcome {
-            Outcome::Served => Some(self.is_on_record != Some(false)),
-            Outcome::Stale => Some(false),
-            _ => None,
-        };
-        let serves_leaf = self.seen.serves(fingerprint).or_else(recorded);
+        let serves_leaf = self.seen.serves(&leaf?.fingerprint)?;
         // Sightings before an upload say nothing about the edge after it.
         let is_seen_stale = self.edge.as_ref().is_some_and(|edge| edge.outcome == EdgeOutcome::Stale);
         let is_outdated = matches!(self.outcome, Outcome::Synced | Outcome::Uploaded) && !is_seen_stale;
-        serves_leaf.filter(|serves_leaf| *serves_leaf || !is_outdated)
+        (serves_leaf || !is_outdated).then_some(serves_leaf)
     }
 
     /// Whether the certificate of the site does not come from this lineage.
@@ -49,15 +44,15 @@ impl SiteStatus {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{deployed, edge, fleet, renewed, seen};
+    use super::super::fixture::{NOW, deployed, edge, seen};
     use super::super::fleet::LineageStatus;
     use super::*;
     use crate::sightings::EdgeMemory;
 
     /// The slack of the first site in whole days, and whether the leaf is served.
-    fn filled(lineage: LineageStatus) -> (Option<i64>, Option<bool>) {
-        let site = &fleet([lineage]).lineages[0].sites[0];
-        (site.slack.map(Duration::whole_days), site.serves_leaf)
+    fn found(lineage: &LineageStatus) -> (Option<i64>, Option<bool>) {
+        let site = &lineage.sites[0];
+        (site.slack(NOW).map(Duration::whole_days), site.serves_leaf(lineage.leaf()))
     }
 
     #[test]
@@ -85,16 +80,13 @@ mod tests {
             (with(Outcome::Synced, None), Some(60), None),
             (with(Outcome::Uploaded, None), Some(60), None),
             (unknown, None, None),
-            // State files of earlier releases.
-            (with(Outcome::Served, None), Some(60), Some(true)),
-            (with(Outcome::Stale, None), Some(60), Some(false)),
-            (renewed("x", Duration::HOUR), Some(20), Some(false)),
+            (with(Outcome::Served, None), Some(60), None),
             // Other lineages provide the certificate.
             (with(Outcome::Superseded, old()), None, None),
             (with(Outcome::Skipped, old()), None, None),
         ];
         for (number, (lineage, slack, serves_leaf)) in rows.into_iter().enumerate() {
-            assert_eq!(filled(lineage), (slack, serves_leaf), "row {number}");
+            assert_eq!(found(&lineage), (slack, serves_leaf), "row {number}");
         }
     }
 }

@@ -89,17 +89,17 @@ fn rows<'a>(lineages: &'a [LineageStatus], judgement: &Judgement<'a>, now: Offse
             // Problems of the lineage do not concern a site that has another one, unless that is so for all of them.
             let is_left = site.is_some_and(SiteStatus::is_left_to_others);
             let of_lineage = if is_left && !are_left { own } else { subject };
-            let is_unneeded = lineage.phase == Phase::Gone && !lineage.is_needed();
+            let is_unneeded = lineage.phase() == Phase::Gone && !lineage.is_needed();
             let time_left =
                 site.and_then(|site| Gauge::time_left(lineage, site, &MonitoringArgs::default(), now));
             let expiry = time_left.map_or(Level::Ok, |gauge| gauge.level());
             let sign = match judgement.sign(&[own, of_lineage], expiry) {
-                Sign::Ok if is_left || is_unneeded || lineage.phase == Phase::Superseded => Sign::Skipped,
+                Sign::Ok if is_left || is_unneeded || lineage.phase() == Phase::Superseded => Sign::Skipped,
                 sign => sign,
             };
             let (word, score) = state(lineage, site);
-            let is_waiting = matches!(lineage.phase, Phase::Pending | Phase::Renewed | Phase::New);
             let gap = if score.is_empty() { " " } else { ", " };
+            let is_waiting = lineage.pending.is_some() && lineage.phase() != Phase::Gone;
             let lag = lineage.lag(now).filter(|_| is_waiting);
             let lag = lag.map(|lag| format!("{gap}{}", people::short(lag))).unwrap_or_default();
             let state = format!("{word}{score}{lag}");
@@ -211,7 +211,7 @@ impl Row<'_> {
                 Level::Unknown | Level::Warning => Cell::coloured(expiry, AnsiColor::Yellow),
                 Level::Critical => Cell::coloured(expiry, AnsiColor::Red),
             },
-            self.site.map_or(EMPTY.into(), safe_for),
+            self.site.map_or(EMPTY.into(), |site| safe_for(site, now)),
             Cell::from(&self.lineage.name),
             on_disk(&self.lineage.disk, now),
             self.site.map_or(EMPTY.into(), on_record),
@@ -231,7 +231,7 @@ fn state(lineage: &LineageStatus, site: Option<&SiteStatus>) -> (String, String)
         }
         Some(site) => (site.outcome.is_deployed(), site.outcome.to_string(), String::new()),
     };
-    let instead = match (lineage.phase, &lineage.disk) {
+    let instead = match (lineage.phase(), &lineage.disk) {
         (Phase::Superseded, _) => "superseded",
         (_, DiskStatus::Unreadable(_)) => "unreadable",
         (Phase::Gone, _) => "gone",
@@ -270,8 +270,8 @@ fn on_record(site: &SiteStatus) -> Cell {
 }
 
 /// The column `SAFE FOR`: the slack, at least zero, or `expired`.
-fn safe_for(site: &SiteStatus) -> Cell {
-    match site.slack {
+fn safe_for(site: &SiteStatus, now: OffsetDateTime) -> Cell {
+    match site.slack(now) {
         None => EMPTY.into(),
         Some(slack) if slack.is_positive() => people::short(slack).into(),
         Some(slack) if slack.is_negative() => Cell::coloured("expired", AnsiColor::Red),
@@ -286,7 +286,7 @@ fn left(until: OffsetDateTime, now: OffsetDateTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{
-        NOW, deployed, edge, fleet, last_sync, missing, pending, renewed, seen, until,
+        NOW, deployed, edge, fleet, last_sync, missing, pending, renewed, seen, until, with_pending,
     };
     use super::*;
     use crate::outcome::Outcome;
@@ -311,12 +311,11 @@ mod tests {
 
     #[test]
     fn severe_problems_come_first() {
-        expect_test::expect![[r"
+        expect_test::expect![[r#"
             SITE         STATE        EXPIRES  SAFE FOR  LINEAGE
             x a.example  stale        expired  expired   stale
                 the certificate on disk expired at 2026-11-18T13:00:00Z; renew it with the ACME client
                 certificate expired 2 days ago (a.example, at 2026-11-18T13:00:00Z)
-                a.example: an edge address was last seen without this certificate; run `edgecert sync`
             x a.example  pending 3 d  9 d      9 d       late
                 pending for 3 days (the service cannot be reached)
                 certificate expires in 9 days (a.example, at 2026-11-30T13:00:00Z)
@@ -329,7 +328,7 @@ mod tests {
             * a.example  served       60 d     60 d      fine
             5 sites: 1 served, 1 renewed, 1 gone, 1 pending, 1 stale; 1 lineage without a site
             last sync: 60 seconds ago, exit code 0
-        "]]
+        "#]]
         .assert_eq(&table(lineages(), false, Style::PLAIN));
         assert!(table([], false, Style::PLAIN).starts_with("no lineage is known"));
     }
@@ -355,7 +354,7 @@ mod tests {
     fn lineage_without_site_shows_its_first_problem() {
         let expired = || {
             let [.., fresh] = lineages();
-            LineageStatus { pending_leaf: Some(until(NOW - Duration::DAY)), ..fresh }
+            with_pending(fresh, until(NOW - Duration::DAY))
         };
         let notes = |table: &str| table.lines().filter(|line| line.starts_with("    ")).count();
         assert_eq!(notes(&table([expired()], false, Style::PLAIN)), 1);

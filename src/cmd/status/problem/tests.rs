@@ -2,7 +2,9 @@
 
 use time::Duration;
 
-use super::super::fixture::{NOW, deployed, edge, fleet, last_sync, missing, pending, renewed, seen, until};
+use super::super::fixture::{
+    NOW, deployed, edge, fleet, last_sync, missing, pending, renewed, seen, until, with_pending,
+};
 use super::super::plugin::CheckVerdict;
 use super::super::{metrics, table};
 use super::*;
@@ -80,14 +82,8 @@ fn each_problem_has_its_level() {
         (deployed("x", 0), 2),
         (deployed("x", -1), 2),
         (pending("x", -1, Duration::ZERO), 2),
-        (LineageStatus { pending_leaf: Some(until(NOW)), ..pending("x", 60, Duration::HOUR) }, 0),
-        (
-            LineageStatus {
-                pending_leaf: Some(until(NOW - Duration::SECOND)),
-                ..pending("x", 60, Duration::HOUR)
-            },
-            2,
-        ),
+        (with_pending(pending("x", 60, Duration::HOUR), until(NOW)), 0),
+        (with_pending(pending("x", 60, Duration::HOUR), until(NOW - Duration::SECOND)), 2),
         (missing("x"), 1),
         (unneeded, 0),
         (superseded, 0),
@@ -257,7 +253,7 @@ fn lag_is_judged_by_lifetime() {
     let (hours, second) = (Duration::hours, Duration::SECOND);
     let with_lag = |days: i64, lag: Duration| {
         let leaf = Leaf { not_before: NOW, ..until(NOW + Duration::days(days)) };
-        LineageStatus { pending_leaf: Some(leaf), ..pending("x", 60, lag) }
+        with_pending(pending("x", 60, lag), leaf)
     };
     let rows = [
         (6, hours(3), 0, [12_960, 25_920]),
