@@ -259,7 +259,8 @@ fn compare_views(fleets: u64) {
         if fleet.state_errors.is_empty() {
             let of_host = findings.iter().filter(|finding| finding["lineage"].is_null());
             let expected = sign(of_host.map(|finding| &finding["level"]));
-            assert_eq!(shown(text.lines().last().unwrap()), expected, "{}", context());
+            let line = text.lines().find(|line| line.contains("last sync: ")).unwrap();
+            assert_eq!(shown(line), expected, "{}", context());
             let worst = text.lines().filter(|line| !line.starts_with("    ")).map(shown);
             let worst = worst.max_by_key(|sign| " !x".find(*sign));
             assert_eq!(

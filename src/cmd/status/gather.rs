@@ -35,6 +35,8 @@ pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Line
         }
     }
     lineages.sort_by(|a: &LineageStatus, b| a.name.cmp(&b.name));
+    // Several entries may name a path that leads to no lineage.
+    lineages.dedup_by(|a, b| a.name == b.name);
     (lineages, errors)
 }
 

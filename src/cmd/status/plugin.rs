@@ -143,19 +143,20 @@ fn lowercase(level: Level) -> String {
     level.to_string().to_lowercase()
 }
 
-/// The text of a problem with the name of its lineage, and with the detail.
+/// The sentence of a problem after the name of its lineage.
 fn text(problem: &Problem<'_>) -> String {
     let lineage = problem.subject.lineage().map(|lineage| format!("{lineage}: "));
-    printable(&format!("{}{}{}", lineage.unwrap_or_default(), problem.text, problem.rest()))
+    printable(&(lineage.unwrap_or_default() + &problem.sentence()))
 }
 
 /// The text in at most this many characters, with the cause and what helps if these fit.
 fn short_text(problem: &Problem<'_>, max: usize) -> String {
-    let rest = problem.rest();
     let lineage = problem.subject.lineage().map(|lineage| format!("{}: ", cut(lineage, MAX_NAME)));
-    let text = lineage.unwrap_or_default() + &problem.text;
-    let with = |rest: &str| Some(format!("{text}{rest}")).filter(|line| line.chars().count() <= max);
-    printable(&with(&rest).or_else(|| with(&problem.detail)).unwrap_or_else(|| cut(&text, max)))
+    let lineage = lineage.unwrap_or_default();
+    let longer = [problem.sentence(), format!("{}{}", problem.text, problem.detail)];
+    let longer = longer.map(|text| format!("{lineage}{text}"));
+    let fitting = longer.into_iter().find(|line| line.chars().count() <= max);
+    printable(&fitting.unwrap_or_else(|| cut(&format!("{lineage}{}", problem.text), max)))
 }
 
 /// Replaces bars, which begin performance data, and control characters, such as line feeds, by spaces.

@@ -51,10 +51,10 @@ impl<'a> Problem<'a> {
         Self { detail: detail.into(), ..self }
     }
 
-    /// The cause and what helps, to follow the text.
-    pub(super) fn rest(&self) -> String {
+    /// The text with the cause and what helps.
+    pub(super) fn sentence(&self) -> String {
         let hint = self.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-        format!("{}{hint}", self.detail)
+        format!("{}{}{hint}", self.text, self.detail)
     }
 
     fn because(self, reason: Option<impl Display>) -> Self {

@@ -2,19 +2,14 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-use anstyle::AnsiColor;
 use time::{Duration, OffsetDateTime};
 
-use super::fleet::{
-    DiskStatus, EdgeOutcome, EdgeStatus, Fleet, LeafAge, LineageStatus, Phase, SiteStatus, Subject,
-};
+use super::fleet::{DiskStatus, EdgeOutcome, Fleet, LeafAge, LineageStatus, Phase, SiteStatus, Subject};
 use super::gauge::Gauge;
 use super::problem::{Level, Problem, problems};
 use crate::cli::MonitoringArgs;
 use crate::report::{Cell, Sign, Style, Table};
-use crate::state::{LastSync, SyncRecord};
 use crate::text::{count, humanize, people};
 
 const HEADS: [&str; 8] =
@@ -36,129 +31,70 @@ struct Judgement<'a> {
 }
 
 /// A row of the table.
-struct Row<'a> {
-    lineage: &'a LineageStatus,
-    site: Option<&'a SiteStatus>,
-    subject: Subject<'a>,
+struct Row {
     sign: Sign,
-    /// Severity of the expiry of the leaf that visitors get.
-    expiry: Level,
+    is_site: bool,
     /// The state without its duration; the last line counts the sites in each.
     word: String,
-    state: String,
+    cells: [Cell; HEADS.len()],
+    notes: Vec<String>,
 }
 
-/// Formats the table and the last `sync`. If it is `wide`, with fingerprints and records.
+/// Formats the table and the last `sync`. If it is `wide`, with fingerprints, records and all problems.
 pub(super) fn text(fleet: &Fleet, wide: bool, now: OffsetDateTime, style: Style) -> String {
     let judgement = Judgement::new(fleet, now);
-    let last_sync = last_sync(&fleet.last_sync, judgement.sign(&[Subject::Sync], Level::Ok), now, style);
+    let last_sync = last_sync(fleet, &judgement, now, style);
     if fleet.lineages.is_empty() {
         let empty = "no lineage is known: none has been deployed, and the configuration names none\n";
         return empty.to_owned() + &last_sync;
     }
-    let rows = rows(&fleet.lineages, &judgement, now);
+    let rank = |lineage: &&LineageStatus| judgement.ranks.get(&*lineage.name).copied().unwrap_or(usize::MAX);
+    let mut lineages: Vec<&LineageStatus> = fleet.lineages.iter().collect();
+    lineages.sort_by_key(rank);
     let heads = if wide { &HEADS } else { HEADS.get(..NARROW).unwrap_or_default() };
     let mut table = Table::new(heads);
-    let mut last: Option<&LineageStatus> = None;
-    for row in &rows {
-        table.row(row.cells(now).into_iter().take(heads.len()));
-        let is_first = last.is_none_or(|last| !std::ptr::eq(last, row.lineage));
-        let of_lineage = judgement.problems(Subject::Lineage(&row.lineage.name));
-        let shown = match () {
-            () if !is_first => 0,
-            () if wide => of_lineage.len(),
-            () => 1,
-        };
-        let of_site = row.site.map(|_| judgement.problems(row.subject)).unwrap_or_default();
-        for problem in of_lineage.iter().take(shown).chain(of_site) {
-            table.note(&format!("{}{}", problem.text, problem.rest()));
+    let (mut sites, mut others, mut counts) = (0, 0, BTreeMap::<_, usize>::new());
+    for row in lineages.into_iter().flat_map(|lineage| judgement.rows(lineage, wide, now)) {
+        table.row(row.cells.into_iter().take(heads.len()));
+        row.notes.iter().for_each(|note| table.note(note));
+        if row.is_site {
+            sites += 1;
+            *counts.entry(row.word).or_default() += 1;
+        } else {
+            others += 1;
         }
-        last = Some(row.lineage);
     }
-    table.to_text(style) + &last_line(&rows, wide, style) + &last_sync
-}
-
-/// The rows, those of the lineages with the most severe problems first.
-fn rows<'a>(lineages: &'a [LineageStatus], judgement: &Judgement<'a>, now: OffsetDateTime) -> Vec<Row<'a>> {
-    let mut groups: Vec<Vec<Row<'_>>> = Vec::with_capacity(lineages.len());
-    for lineage in lineages {
-        let subject = Subject::Lineage(&lineage.name);
-        let are_left = lineage.sites.iter().all(SiteStatus::is_left_to_others);
-        let row = |site: Option<&'a SiteStatus>| {
-            let own = site.map_or(subject, |site| Subject::Site(&lineage.name, &site.domain));
-            // Problems of the lineage do not concern a site that has another one, unless that is so for all of them.
-            let is_left = site.is_some_and(SiteStatus::is_left_to_others);
-            let of_lineage = if is_left && !are_left { own } else { subject };
-            let is_unneeded = lineage.phase() == Phase::Gone && !lineage.is_needed();
-            let time_left =
-                site.and_then(|site| Gauge::time_left(lineage, site, &MonitoringArgs::default(), now));
-            let expiry = time_left.map_or(Level::Ok, |gauge| gauge.level());
-            let sign = match judgement.sign(&[own, of_lineage], expiry) {
-                Sign::Ok if is_left || is_unneeded || lineage.phase() == Phase::Superseded => Sign::Skipped,
-                sign => sign,
-            };
-            let (word, score) = state(lineage, site);
-            let gap = if score.is_empty() { " " } else { ", " };
-            let is_waiting = lineage.pending.is_some() && lineage.phase() != Phase::Gone;
-            let lag = lineage.lag(now).filter(|_| is_waiting);
-            let lag = lag.map(|lag| format!("{gap}{}", people::short(lag))).unwrap_or_default();
-            let state = format!("{word}{score}{lag}");
-            Row { lineage, site, subject: own, sign, expiry, word, state }
-        };
-        let mut rows: Vec<_> = lineage.sites.iter().map(|site| row(Some(site))).collect();
-        if rows.is_empty() {
-            rows.push(row(None));
-        }
-        rows.sort_by_key(|row| (row.sign == Sign::Skipped, Reverse(row.sign)));
-        groups.push(rows);
-    }
-    let rank = |row: &Row<'_>| judgement.ranks.get(&*row.lineage.name).copied().unwrap_or(usize::MAX);
-    groups.sort_by_key(|rows| rows.first().map(|row| (rank(row), row.sign)));
-    groups.into_iter().flatten().collect()
-}
-
-/// Counts the sites in each state, those without problems first.
-fn last_line(rows: &[Row<'_>], wide: bool, style: Style) -> String {
-    let mut counts: BTreeMap<&str, (Sign, usize)> = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.site.is_some()) {
-        let (sign, number) = counts.entry(&row.word).or_insert((row.sign, 0));
-        (*sign, *number) = ((*sign).max(row.sign), *number + 1);
-    }
-    let mut counts: Vec<(&str, (Sign, usize))> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, (sign, _))| *sign);
-    let sites = rows.iter().filter(|row| row.site.is_some()).count();
-    let parts: Vec<String> = counts.iter().map(|(word, (_, number))| format!("{number} {word}")).collect();
-    let mut line = count(sites, "site");
+    let counts: Vec<String> = counts.iter().map(|(word, number)| format!("{number} {word}")).collect();
+    let mut total = count(sites, "site");
     if sites > 0 {
-        line = format!("{line}: {}", parts.join(", "));
+        total = format!("{total}: {}", counts.join(", "));
     }
-    if rows.len() > sites {
-        line = format!("{line}; {} without a site", count(rows.len() - sites, "lineage"));
+    if others > 0 {
+        total = format!("{total}; {} without a site", count(others, "lineage"));
     }
-    let has_hint = style.width.is_some() && !wide;
-    line + if has_hint { "   (--wide: fingerprints, records)\n" } else { "\n" }
+    format!("{}{total}\n{last_sync}", table.to_text(style))
 }
 
-/// Formats the line below the table.
-fn last_sync(last: &LastSync, sign: Sign, now: OffsetDateTime, style: Style) -> String {
+/// Formats the line below the table, with its problems.
+fn last_sync(fleet: &Fleet, judgement: &Judgement<'_>, now: OffsetDateTime, style: Style) -> String {
+    let last = &fleet.last_sync;
+    let mut notes = String::new();
     let text = match &last.record {
         None if last.faults.is_empty() => "never".into(),
         None => "unknown".into(),
-        Some(SyncRecord { ended_at, exit_code, message, failing_since, .. }) => {
+        Some(record) => {
+            let problems = judgement.problems(Subject::Sync).iter();
+            notes.extend(problems.map(|problem| format!("    {}\n", problem.sentence())));
             // The clock may have been corrected since.
-            let age = (now - *ended_at).max(Duration::ZERO);
-            let mut text = format!("{} ago, exit code {exit_code}", humanize(age));
-            if let Some(since) = failing_since.filter(|since| since < ended_at) {
-                let _ = write!(text, ", failing since {}", people::since(since.min(now), now));
-            }
-            if let Some(message) = message {
-                let _ = write!(text, ": {message}");
-            }
-            text
+            let age = (now - record.ended_at).max(Duration::ZERO);
+            format!("{} ago, exit code {}", humanize(age), record.exit_code)
         }
     };
-    let sign = if sign == Sign::Ok { String::new() } else { style.sign(sign) + " " };
-    format!("{sign}last sync: {text}\n")
+    let sign = match judgement.sign(&[Subject::Sync], Level::Ok) {
+        Sign::Ok => String::new(),
+        sign => style.sign(sign) + " ",
+    };
+    format!("{sign}last sync: {text}\n{notes}")
 }
 
 impl<'a> Judgement<'a> {
@@ -168,11 +104,7 @@ impl<'a> Judgement<'a> {
             if let Some(lineage) = problem.subject.lineage() {
                 judgement.ranks.entry(lineage).or_insert(rank);
             }
-            // A path that several entries name may lead to no lineage.
-            let known = judgement.problems.entry(problem.subject).or_default();
-            if !known.contains(&problem) {
-                known.push(problem);
-            }
+            judgement.problems.entry(problem.subject).or_default().push(problem);
         }
         judgement
     }
@@ -192,46 +124,82 @@ impl<'a> Judgement<'a> {
             None => Sign::Ok,
         }
     }
-}
 
-impl Row<'_> {
-    fn cells(&self, now: OffsetDateTime) -> [Cell; 8] {
-        let deployed = || Some(self.lineage.deployed.as_ref()?.not_after);
-        let expiry = self.site.and_then(SiteStatus::expiry).or_else(deployed);
-        let expiry = expiry.map_or(EMPTY.into(), |expiry| left(expiry, now));
-        let state = match self.sign {
-            Sign::Ok => Cell::from(&self.state),
-            sign => Cell::coloured(&self.state, sign.colour()),
+    /// The rows of a lineage, those that need attention first; the first has the problems of the lineage, or only the
+    /// most severe one.
+    fn rows(&self, lineage: &'a LineageStatus, wide: bool, now: OffsetDateTime) -> Vec<Row> {
+        let are_left = lineage.sites.iter().all(SiteStatus::is_left_to_others);
+        let row = |site| self.row(lineage, site, are_left, now);
+        let mut rows: Vec<Row> = lineage.sites.iter().map(|site| row(Some(site))).collect();
+        if rows.is_empty() {
+            rows.push(row(None));
+        }
+        rows.sort_by_key(|row| (row.sign == Sign::Skipped, Reverse(row.sign)));
+        let problems = self.problems(Subject::Lineage(&lineage.name));
+        let shown = if wide { problems.len() } else { 1 };
+        if let Some(first) = rows.first_mut() {
+            first.notes.splice(..0, problems.iter().take(shown).map(Problem::sentence));
+        }
+        rows
+    }
+
+    /// The row of a site, or of a lineage without sites.
+    fn row(
+        &self,
+        lineage: &'a LineageStatus,
+        site: Option<&'a SiteStatus>,
+        are_left: bool,
+        now: OffsetDateTime,
+    ) -> Row {
+        let of_lineage = Subject::Lineage(&lineage.name);
+        let own = site.map(|site| Subject::Site(&lineage.name, &site.domain));
+        // Problems of the lineage do not concern a site that has another one, unless that is so for all of them.
+        let is_left = site.is_some_and(SiteStatus::is_left_to_others);
+        let subjects = [own, Some(of_lineage).filter(|_| are_left || !is_left)];
+        let subjects: Vec<Subject<'_>> = subjects.into_iter().flatten().collect();
+        let time_left =
+            site.and_then(|site| Gauge::time_left(lineage, site, &MonitoringArgs::default(), now));
+        let phase = lineage.phase();
+        let is_unneeded = phase == Phase::Gone && !lineage.is_needed();
+        let sign = match self.sign(&subjects, time_left.map_or(Level::Ok, |gauge| gauge.level())) {
+            Sign::Ok if is_left || is_unneeded || phase == Phase::Superseded => Sign::Skipped,
+            sign => sign,
         };
-        [
-            Cell::signed(self.sign, self.site.map_or(EMPTY, |site| &site.domain)),
-            state,
-            match self.expiry {
-                Level::Ok => Cell::from(expiry),
-                Level::Unknown | Level::Warning => Cell::coloured(expiry, AnsiColor::Yellow),
-                Level::Critical => Cell::coloured(expiry, AnsiColor::Red),
-            },
-            self.site.map_or(EMPTY.into(), |site| safe_for(site, now)),
-            Cell::from(&self.lineage.name),
-            on_disk(&self.lineage.disk, now),
-            self.site.map_or(EMPTY.into(), on_record),
-            self.site.map_or(EMPTY.into(), |site| Cell::from(site.outcome.to_string())),
-        ]
+        let (word, score) = state(lineage, phase, site);
+        let gap = if score.is_empty() { " " } else { ", " };
+        let lag = lineage.lag(now).filter(|_| lineage.pending.is_some() && phase != Phase::Gone);
+        let lag = lag.map(|lag| format!("{gap}{}", people::short(lag))).unwrap_or_default();
+        let state = format!("{word}{score}{lag}");
+        let deployed = || Some(lineage.deployed.as_ref()?.not_after);
+        let expiry = site.and_then(SiteStatus::expiry).or_else(deployed);
+        let time = |time: Option<Duration>| Cell::from(time.map_or(EMPTY.into(), left));
+        let cells = [
+            Cell::signed(sign, site.map_or(EMPTY, |site| &site.domain)),
+            if sign == Sign::Ok { Cell::from(state) } else { Cell::coloured(state, sign.colour()) },
+            time(expiry.map(|expiry| expiry - now)),
+            time(site.and_then(|site| site.slack(now))),
+            Cell::from(&lineage.name),
+            Cell::from(on_disk(&lineage.disk, now)),
+            Cell::from(site.and_then(on_record).unwrap_or(EMPTY.into())),
+            Cell::from(site.map_or(EMPTY.into(), |site| site.outcome.to_string())),
+        ];
+        let notes = own.map(|own| self.problems(own).iter().map(Problem::sentence).collect());
+        Row { sign, is_site: site.is_some(), word, cells, notes: notes.unwrap_or_default() }
     }
 }
 
 /// The state of a site: a word, and how many addresses serve the leaf.
-fn state(lineage: &LineageStatus, site: Option<&SiteStatus>) -> (String, String) {
+fn state(lineage: &LineageStatus, phase: Phase, site: Option<&SiteStatus>) -> (String, String) {
     let (is_deployed, word, score) = match site {
         None => (true, "no site".into(), String::new()),
         Some(SiteStatus { edge: Some(edge), .. }) => {
-            let EdgeStatus { outcome, served, addresses, .. } = edge;
-            let score = if *addresses > 0 { format!(" {served}/{addresses}") } else { String::new() };
-            (*outcome == EdgeOutcome::Served, outcome.to_string(), score)
+            let score = format!(" {}/{}", edge.served, edge.addresses);
+            let score = Some(score).filter(|_| edge.addresses > 0).unwrap_or_default();
+            (edge.outcome == EdgeOutcome::Served, edge.outcome.to_string(), score)
         }
         Some(site) => (site.outcome.is_deployed(), site.outcome.to_string(), String::new()),
     };
-    let instead = match (lineage.phase(), &lineage.disk) {
+    let instead = match (phase, &lineage.disk) {
         (Phase::Superseded, _) => "superseded",
         (_, DiskStatus::Unreadable(_)) => "unreadable",
         (Phase::Gone, _) => "gone",
@@ -245,42 +213,34 @@ fn state(lineage: &LineageStatus, site: Option<&SiteStatus>) -> (String, String)
     (instead.into(), String::new())
 }
 
-fn on_disk(disk: &DiskStatus, now: OffsetDateTime) -> Cell {
-    let (leaf, age) = match disk {
-        DiskStatus::Leaf { leaf, age, .. } => (leaf, *age),
-        DiskStatus::Missing => return Cell::coloured("gone", AnsiColor::Red),
-        DiskStatus::Unreadable(_) => return Cell::coloured("unreadable", AnsiColor::Red),
+fn on_disk(disk: &DiskStatus, now: OffsetDateTime) -> String {
+    match disk {
+        DiskStatus::Leaf { leaf, age, .. } => {
+            let fingerprint: String = leaf.fingerprint.chars().take(SHORT_FINGERPRINT).collect();
+            let age = match age {
+                LeafAge::Same => "",
+                LeafAge::Newer => ", renewed",
+                LeafAge::Older => ", older",
+            };
+            format!("{fingerprint} {}{age}", left(leaf.not_after - now))
+        }
+        DiskStatus::Missing => "gone".into(),
+        DiskStatus::Unreadable(_) => "unreadable".into(),
+    }
+}
+
+fn on_record(site: &SiteStatus) -> Option<String> {
+    let leaf = match site.is_on_record {
+        Some(true) => " same leaf",
+        Some(false) => " other leaf",
+        None => "",
     };
-    let fingerprint: String = leaf.fingerprint.chars().take(SHORT_FINGERPRINT).collect();
-    let left = left(leaf.not_after, now);
-    match age {
-        LeafAge::Same => Cell::from(format!("{fingerprint} {left}")),
-        LeafAge::Newer => Cell::coloured(format!("{fingerprint} {left}, renewed"), AnsiColor::Yellow),
-        LeafAge::Older => Cell::coloured(format!("{fingerprint} {left}, older"), AnsiColor::Yellow),
-    }
+    site.cert_id.map(|id| format!("{id}{leaf}"))
 }
 
-fn on_record(site: &SiteStatus) -> Cell {
-    let Some(id) = site.cert_id else { return EMPTY.into() };
-    match site.is_on_record {
-        Some(true) => Cell::from(format!("{id} same leaf")),
-        Some(false) => Cell::coloured(format!("{id} other leaf"), AnsiColor::Yellow),
-        None => Cell::from(id.to_string()),
-    }
-}
-
-/// The column `SAFE FOR`: the slack, at least zero, or `expired`.
-fn safe_for(site: &SiteStatus, now: OffsetDateTime) -> Cell {
-    match site.slack(now) {
-        None => EMPTY.into(),
-        Some(slack) if slack.is_positive() => people::short(slack).into(),
-        Some(slack) if slack.is_negative() => Cell::coloured("expired", AnsiColor::Red),
-        Some(slack) => Cell::coloured(people::short(slack), AnsiColor::Red),
-    }
-}
-
-fn left(until: OffsetDateTime, now: OffsetDateTime) -> String {
-    if until < now { "expired".into() } else { people::short(until - now) }
+/// Formats the time that is left.
+fn left(left: Duration) -> String {
+    if left.is_negative() { "expired".into() } else { people::short(left) }
 }
 
 #[cfg(test)]
@@ -288,9 +248,10 @@ mod tests {
     use super::super::fixture::{
         NOW, deployed, edge, fleet, last_sync, missing, pending, renewed, seen, until, with_pending,
     };
+    use super::super::fleet::EdgeStatus;
     use super::*;
     use crate::outcome::Outcome;
-    use crate::state::SyncRecordFault;
+    use crate::state::{LastSync, SyncRecordFault};
 
     fn lineages() -> [LineageStatus; 6] {
         let mut stale = deployed("stale", -3);
@@ -326,7 +287,7 @@ mod tests {
             ~ -          new 9 min    -        -         new
                 pending for 9 minutes (no run has seen this certificate); run `edgecert sync`
             * a.example  served       60 d     60 d      fine
-            5 sites: 1 served, 1 renewed, 1 gone, 1 pending, 1 stale; 1 lineage without a site
+            5 sites: 1 gone, 1 pending, 1 renewed, 1 served, 1 stale; 1 lineage without a site
             last sync: 60 seconds ago, exit code 0
         "#]]
         .assert_eq(&table(lineages(), false, Style::PLAIN));
@@ -336,7 +297,7 @@ mod tests {
     #[test]
     fn wide_table_shows_fingerprints_and_records() {
         let [fine, late, renewed, ..] = lineages();
-        expect_test::expect![[r"
+        expect_test::expect![[r#"
             SITE         STATE        EXPIRES  SAFE FOR  LINEAGE  ON DISK                 ON RECORD        SERVED
             x a.example  pending 3 d  9 d      9 d       late     aaaalate 9 d            1042 same leaf   served
                 pending for 3 days (the service cannot be reached)
@@ -344,9 +305,9 @@ mod tests {
             ~ a.example  renewed 5 h  20 d     20 d      renewed  bbbbbbbb 89 d, renewed  1042 other leaf  served
                 pending for 5 hours (no run has seen this certificate); run `edgecert sync`
             * a.example  served       60 d     60 d      fine     aaaafine 60 d           1042 same leaf   served
-            3 sites: 1 served, 1 renewed, 1 pending
+            3 sites: 1 pending, 1 renewed, 1 served
             last sync: 60 seconds ago, exit code 0
-        "]]
+        "#]]
         .assert_eq(&table([fine, late, renewed], true, Style::PLAIN));
     }
 
@@ -358,8 +319,7 @@ mod tests {
         };
         let notes = |table: &str| table.lines().filter(|line| line.starts_with("    ")).count();
         assert_eq!(notes(&table([expired()], false, Style::PLAIN)), 1);
-        // Two entries of one path that leads nowhere.
-        assert_eq!(notes(&table([expired(), expired()], true, Style::PLAIN)), 4);
+        assert_eq!(notes(&table([expired()], true, Style::PLAIN)), 2);
     }
 
     #[test]
@@ -400,9 +360,7 @@ mod tests {
             text.lines().nth(1).unwrap().matches("\u{1b}[0m").count()
         };
         assert_eq!(highlights(deployed("x", 60)), 1, "the sign");
-        assert_eq!(highlights(deployed("x", 13)), 3, "sign, state and days left");
-        assert_eq!(highlights(pending("x", 60, Duration::days(1))), 2, "sign and state");
-        assert_eq!(highlights(missing("x")), 2);
+        assert_eq!(highlights(deployed("x", 13)), 2, "sign and state");
     }
 
     #[test]
@@ -414,25 +372,36 @@ mod tests {
             (LastSync::default(), "~ last sync: never"),
             (last_sync(minutes, 0, None), "last sync: 12 minutes ago, exit code 0"),
             (last_sync(-minutes, 0, None), "last sync: 0 seconds ago, exit code 0"),
-            (last_sync(hours, 0, None), "! last sync: 5 hours ago, exit code 0"),
-            (last_sync(Duration::days(2), 0, None), "x last sync: 2 days ago, exit code 0"),
+            (
+                last_sync(hours, 0, None),
+                "! last sync: 5 hours ago, exit code 0\n    sync last ran 5 hours ago; \
+                 check its timer with `edgecert doctor`",
+            ),
+            (
+                last_sync(Duration::days(2), 0, None),
+                "x last sync: 2 days ago, exit code 0\n    sync last ran 2 days ago; \
+                 check its timer with `edgecert doctor`",
+            ),
             (
                 last_sync(minutes, 78, None),
-                "! last sync: 12 minutes ago, exit code 78: the service cannot be reached",
+                "! last sync: 12 minutes ago, exit code 78\n    \
+                 sync failed with exit code 78: the service cannot be reached",
             ),
             (
                 last_sync(minutes, 75, Some(minutes)),
-                "~ last sync: 12 minutes ago, exit code 75: the service cannot be reached",
+                "~ last sync: 12 minutes ago, exit code 75\n    \
+                 sync failed for 12 minutes, last with exit code 75: the service cannot be reached",
             ),
             (
                 last_sync(minutes, 75, Some(hours)),
-                "! last sync: 12 minutes ago, exit code 75, failing since 21 Nov 07:00 UTC (5 hours): \
-                 the service cannot be reached",
+                "! last sync: 12 minutes ago, exit code 75\n    \
+                 sync failed for 5 hours, last with exit code 75: the service cannot be reached",
             ),
         ];
         for (last_sync, expected) in rows {
             let fleet = Fleet { last_sync, ..fleet([deployed("x", 60)]) };
-            assert_eq!(text(&fleet, false, NOW, Style::PLAIN).lines().last().unwrap(), expected);
+            let text = text(&fleet, false, NOW, Style::PLAIN);
+            assert_eq!(text.lines().skip(3).collect::<Vec<_>>().join("\n"), expected);
         }
     }
 }
