@@ -1,7 +1,6 @@
 //! Exits before the end of a run: after a panic, when `status --check` exceeds its time limit, or when a container is
 //! stopped. Like `main.rs`, this is part of the program, not of the library.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -16,24 +15,23 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 
 /// Exits as UNKNOWN after this time, unless `status --check` prints its verdict first; at once if that cannot be ensured.
-pub(super) fn exit_after(limit: Duration, metrics: Option<PathBuf>, ui: Ui) {
+pub(super) fn exit_after(limit: Duration, ui: Ui) {
     let started = std::thread::Builder::new().spawn(move || {
         std::thread::sleep(limit);
         let seconds = count(usize::try_from(limit.as_secs()).unwrap_or(usize::MAX), "second");
-        exit_check(&format!("timed out after {seconds}"), metrics.as_deref(), ui);
+        exit_check(&format!("timed out after {seconds}"), ui);
     });
     if started.is_err() {
-        exit_check("cannot limit the time of this check: no thread can be started", None, ui);
+        exit_check("cannot limit the time of this check: no thread can be started", ui);
     }
 }
 
 /// Exits as UNKNOWN for this reason.
 #[expect(clippy::exit, reason = "what the other threads wait for may never come")]
-fn exit_check(reason: &str, metrics: Option<&Path>, ui: Ui) {
+fn exit_check(reason: &str, ui: Ui) {
     ui.claim_output();
     let report = cmd::failed_check(reason, "");
     let _ = ui.print_report(&report);
-    metrics.map(cmd::discard_metrics);
     std::process::exit(i32::from(report.exit_code()));
 }
 

@@ -79,8 +79,8 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
         Box::leak(Box::new(Context::new(env, command_line.config.clone(), ui.style())));
     let notifies = command_line.notifies_failure();
     exit_on_panic(ui, command_line.name, command_line.is_monitoring(), notifies.then_some(context));
-    if let Some((limit, metrics)) = command_line.time_limit() {
-        exit_after(limit, metrics, ui);
+    if let Some(limit) = command_line.time_limit() {
+        exit_after(limit, ui);
     }
     let confirm = |question: &str| ui.confirm(question);
     let progress = ui.progress();

@@ -118,10 +118,10 @@ impl CommandLine {
         matches!(&self.command, Command::Status(args) if args.check)
     }
 
-    /// The time limit of `status --check`, and the metrics file that it writes.
-    pub fn time_limit(&self) -> Option<(Duration, Option<PathBuf>)> {
+    /// The time limit of `status --check`.
+    pub fn time_limit(&self) -> Option<Duration> {
         let Command::Status(args) = &self.command else { return None };
-        Some((args.monitoring.check_timeout?.duration(), args.metrics.clone()))
+        Some(args.monitoring.check_timeout?.duration())
     }
 
     /// Whether the command is run for its output: it changes nothing, so it has failed if its output is lost.

@@ -11,7 +11,7 @@ mod status;
 mod sync;
 
 pub use self::sites::Confirm;
-pub use self::status::{discard_metrics, failed_check};
+pub use self::status::failed_check;
 use crate::cli::{Command, CommandLine, DeployArgs};
 use crate::context::Context;
 use crate::progress::Progress;

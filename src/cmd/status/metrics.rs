@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use time::{Duration, OffsetDateTime};
 
@@ -142,31 +142,17 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(failed("not a regular file", io::ErrorKind::AlreadyExists));
     }
-    let temporary =
-        temporary_path(path).ok_or_else(|| failed("not a file name", io::ErrorKind::IsADirectory))?;
+    let name = path.file_name().ok_or_else(|| failed("not a file name", io::ErrorKind::IsADirectory))?;
+    let mut temporary = name.to_owned();
+    // The collector does not read files with this extension.
+    temporary.push(format!(".{}.new", std::process::id()));
     let replace = || {
-        let staged = StagedFile::write(path, temporary, &[text.as_bytes()], MODE)?;
+        let staged = StagedFile::write(path, path.with_file_name(&temporary), &[text.as_bytes()], MODE)?;
         // Regardless of the umask, because the collector runs as another user.
         staged.set_mode(MODE)?;
-        staged.replace()?;
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        file::sync_directory(directory.unwrap_or(Path::new(".")))
+        staged.replace()
     };
     replace().map_err(|error: io::Error| failed(&file::reason(&error), error.kind()))
-}
-
-/// Appends an extension that the collector does not read.
-fn temporary_path(path: &Path) -> Option<PathBuf> {
-    let mut name = path.file_name()?.to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    Some(path.with_file_name(name))
-}
-
-/// Removes the file that a write leaves behind if its process ends.
-pub(super) fn discard(path: &Path) {
-    if let Some(temporary) = temporary_path(path) {
-        let _ = std::fs::remove_file(temporary);
-    }
 }
 
 #[cfg(test)]
@@ -182,7 +168,7 @@ mod tests {
         let last_sync = last_sync(Duration::minutes(12), 75, None);
         let fleet = Fleet { last_sync, ..fleet([fresh, pending("shop", 20, Duration::hours(2))]) };
         let text = format(&fleet, 1, NOW);
-        expect_test::expect![[r##"
+        expect_test::expect![[r#"
             # HELP edgecert_deploy_lag_seconds How long the deployment of the current certificate has been pending; 0 if it is deployed.
             # TYPE edgecert_deploy_lag_seconds gauge
             edgecert_deploy_lag_seconds{lineage="new",site=""} 0
@@ -223,7 +209,7 @@ mod tests {
             # HELP edgecert_unusable_state_files Number of state files that are damaged, unreadable, or of a later release.
             # TYPE edgecert_unusable_state_files gauge
             edgecert_unusable_state_files 0
-        "##]]
+        "#]]
         .assert_eq(&text);
     }
 

@@ -16,7 +16,6 @@ mod table;
 mod verify;
 
 use std::io;
-use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -53,11 +52,6 @@ pub fn failed_check(message: &str, detail: &str) -> Report {
     let mut report = Report::new("status");
     add_verdict(&CheckVerdict::failed(message, detail), &mut report);
     report
-}
-
-/// Removes the temporary file that a run may leave beside the metrics file if its process exits early.
-pub fn discard_metrics(path: &Path) {
-    metrics::discard(path);
 }
 
 fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {

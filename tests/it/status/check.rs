@@ -131,19 +131,6 @@ fn time_limit_ends_a_hang() {
 }
 
 #[test]
-fn time_limit_leaves_no_temporary_file() {
-    require_tracer("strace");
-    let (host, directory) = (Host::deployed(), TempDir::new().unwrap());
-    let file = directory.path().join("edgecert.prom");
-    // A disk that takes longer to write the file.
-    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=fsync:delay_enter=4000000"];
-    let check = host.check(&["-t", "1", "--metrics", file.to_str().unwrap()]).under(&strace);
-    let output = check.exits_with(3);
-    assert!(output.stdout.starts_with("EDGECERT UNKNOWN - timed out"), "{}", output.stdout);
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-}
-
-#[test]
 fn verdict_is_printed_once() {
     require_tracer("strace");
     let host = Host::deployed();
