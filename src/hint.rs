@@ -12,8 +12,6 @@ pub enum Hint {
     Text(Cow<'static, str>),
     /// A later run may succeed.
     Retry {
-        /// What to do first; may be empty.
-        first: &'static str,
         /// What to do if it fails again; may be empty.
         lasting: &'static str,
     },
@@ -105,13 +103,13 @@ impl Place {
 
 impl Hint {
     /// A later run may succeed.
-    pub(crate) const RETRY: Self = Self::Retry { first: "", lasting: "" };
+    pub(crate) const RETRY: Self = Self::Retry { lasting: "" };
 
     /// Formats the hint for a place.
     pub(crate) fn at(&self, place: &Place) -> String {
         match self {
             Self::Text(text) => text.clone().into_owned(),
-            Self::Retry { first, lasting } => join(&[first, retry(place), lasting], "; "),
+            Self::Retry { lasting } => join(&[retry(place), lasting], "; "),
             Self::Wait if place.command == Command::Sync => {
                 "wait for that run to finish, then run `edgecert sync` again".to_owned()
             }
@@ -121,7 +119,7 @@ impl Hint {
             }
             Self::Override { instead, flags } => join(&[instead, &override_with(flags, place)], ", or "),
             Self::OmitDomain { instead, domain } => join(&[instead, &omit_domain(domain, place)], ", or "),
-            Self::NoSite => no_site(place).to_owned(),
+            Self::NoSite => no_site(place),
         }
     }
 }
@@ -184,21 +182,13 @@ fn omit_domain(domain: &str, place: &Place) -> String {
     }
 }
 
-fn no_site(place: &Place) -> &'static str {
-    match place.command {
-        Command::Hook => {
-            "check that the API key is for the right account, or pass --skip-unmatched in a hook that runs for every lineage"
-        }
-        Command::Sync => {
-            "check that the API key is for the right account, or set `skip_unmatched = true` in the configuration file"
-        }
-        Command::Other => {
-            "create the site, check that the API key is for the right account, or set `skip_unmatched = true` in the configuration file"
-        }
-        _ => {
-            "check that the lineage is the right one and the API key for the right account, or pass --skip-unmatched"
-        }
-    }
+fn no_site(place: &Place) -> String {
+    let skip = match place.command {
+        Command::Hook => "pass --skip-unmatched in a hook that runs for every lineage",
+        Command::Sync | Command::Other => "set `skip_unmatched = true` in the configuration file",
+        _ => "pass --skip-unmatched",
+    };
+    format!("create the site, check that the API key is for the right account, or {skip}")
 }
 
 /// Joins the parts that are not empty.
@@ -223,21 +213,13 @@ pub(crate) fn read_hint(kind: Io) -> &'static str {
     }
 }
 
-/// What to do about a state directory that cannot be read.
-pub(crate) fn state_dir_hint(kind: Io) -> &'static str {
+/// What to do about a state directory, or a file in it, that cannot be read. Such a file is kept.
+pub(crate) fn state_hint(kind: Io) -> String {
     match kind {
-        Io::PermissionDenied => "run edgecert as the user that owns it, or name another one with --state-dir",
-        _ => "name the state directory with --state-dir",
+        Io::NotFound | Io::NotADirectory => OTHER_STATE_DIR.to_owned(),
+        Io::PermissionDenied => format!("run edgecert as the user that owns it, or {OTHER_STATE_DIR}"),
+        _ => format!("examine it and move it away, or {OTHER_STATE_DIR}"),
     }
-}
-
-/// What to do about a state file that cannot be read, and is therefore kept.
-pub(crate) fn state_file_hint(kind: Io) -> String {
-    let repair = match kind {
-        Io::PermissionDenied => "run edgecert as the user that owns it",
-        _ => "examine the file and move it away",
-    };
-    format!("{repair}, or {OTHER_STATE_DIR}")
 }
 
 /// What to do about a file or directory that cannot be written; `elsewhere` says how to name another one.
@@ -318,7 +300,7 @@ mod tests {
         ];
         for kind in kinds {
             let is_denied = kind == Io::PermissionDenied;
-            for hint in [read_hint(kind), state_dir_hint(kind), &state_file_hint(kind)] {
+            for hint in [read_hint(kind), &state_hint(kind)] {
                 assert_eq!(hint.contains("user"), is_denied, "{kind}: {hint}");
             }
         }

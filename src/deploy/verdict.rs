@@ -196,7 +196,7 @@ impl Verdict {
         let detail = text::list(observations);
         let message = format_args!("{domain} is stale: {detail}");
         let error = of_site(ErrorKind::Temporary, domain, &detail, message)
-            .hint(Hint::Retry { first: "", lasting: "if it stays stale, contact the service" });
+            .hint(Hint::Retry { lasting: "if it stays stale, contact the service" });
         Self::new(Outcome::Stale, detail).with_error(error)
     }
 
@@ -365,7 +365,7 @@ pub(super) fn failed_upload(domain: &Domain, failed: &RequestError) -> CommandEr
 pub(super) fn unconfirmed(domain: &Domain, detail: &str) -> CommandError {
     let message = format_args!("{domain} is not verified: {detail}");
     of_site(ErrorKind::Protocol, domain, detail, message)
-        .hint(Hint::Retry { first: "report the response to the service", lasting: "" })
+        .hint("report the response to the service's support")
 }
 
 fn unverified(domain: &Domain, reason: &str) -> CommandError {

@@ -4,7 +4,7 @@ use std::io;
 
 use super::{CommandError, Diagnostic, ErrorKind as K};
 use crate::file::ReadError;
-use crate::hint::{Hint, OTHER_STATE_DIR, read_hint, state_dir_hint, state_file_hint, write_hint};
+use crate::hint::{Hint, OTHER_STATE_DIR, read_hint, state_hint, write_hint};
 use crate::runtime::RuntimeError;
 use crate::settings::{BaseUrl, SettingsError};
 use crate::state::{LockTimeout, StateDirError, StateError, WriteError, WriteFailure};
@@ -159,21 +159,21 @@ impl Diagnostic for WriteError {
             WriteFailure::LaterVersion => {
                 error.hint(format!("run the release of edgecert that wrote it, or {OTHER_STATE_DIR}"))
             }
-            WriteFailure::Unreadable(kind) => error.hint(state_file_hint(kind)),
+            WriteFailure::Unreadable(kind) => error.hint(state_hint(kind)),
         }
     }
 }
 
 impl Diagnostic for StateDirError {
     fn diagnose(&self) -> CommandError {
-        CommandError::new(K::NoInput, self).hint(state_dir_hint(self.0.kind))
+        CommandError::new(K::NoInput, self).hint(state_hint(self.0.kind))
     }
 }
 
 impl Diagnostic for StateError {
     fn diagnose(&self) -> CommandError {
         match self {
-            Self::Unreadable(error) => CommandError::new(K::NoInput, self).hint(state_file_hint(error.kind)),
+            Self::Unreadable(error) => CommandError::new(K::NoInput, self).hint(state_hint(error.kind)),
             Self::NewerVersion { .. } => {
                 CommandError::new(K::Config, self).hint("run the release of edgecert that wrote it")
             }

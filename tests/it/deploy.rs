@@ -296,7 +296,7 @@ fn no_covered_site_is_an_error() {
         failed after TIME
         ---
         edgecert: error: none of the account's 1 site is covered by the certificate for a.example; nothing was sent
-        edgecert: hint: check that the API key is for the right account, or pass --skip-unmatched in a hook that runs for every lineage
+        edgecert: hint: create the site, check that the API key is for the right account, or pass --skip-unmatched in a hook that runs for every lineage
     "#]].assert_eq(&output.snapshot());
     let skipped = edgecert()
         .called_by_certbot(&renewed)

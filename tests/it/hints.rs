@@ -96,7 +96,7 @@ fn long_files_suggest_no_other_user() {
             66,
             "check the path; the file is too large",
         ),
-        (configured(sync(&service, state.path()), &[&lineage]), 78, "examine the file and move it away, or "),
+        (configured(sync(&service, state.path()), &[&lineage]), 78, "examine it and move it away, or "),
     ];
     for (hook, code, expected) in rows {
         let found = hint(hook, code);
@@ -114,7 +114,7 @@ fn unusable_state_directory_suggests_another_one() {
     );
     assert_eq!(
         hint(at(edgecert().args(["status", "--forget", "x"])), 66),
-        "name the state directory with --state-dir"
+        "name another directory with --state-dir"
     );
 }
 

@@ -25,7 +25,7 @@ pub(super) use self::problem::sync_failure;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::context::Context;
-use crate::error::{CommandError, ErrorKind, state_dir_hint};
+use crate::error::{CommandError, ErrorKind, state_hint};
 use crate::file;
 use crate::inventory::Inventory;
 use crate::report::Report;
@@ -129,7 +129,7 @@ fn open_store(layers: &Layers<'_>, required: bool) -> Result<Option<Store>, Comm
         Err(error) => {
             let (directory, reason) = (text::path(&directory), file::reason(&error));
             let message = format!("cannot read the state directory {directory}: {reason}");
-            Err(CommandError::new(ErrorKind::NoInput, message).hint(state_dir_hint(error.kind())))
+            Err(CommandError::new(ErrorKind::NoInput, message).hint(state_hint(error.kind())))
         }
     }
 }
