@@ -15,7 +15,7 @@ use crate::error::{CommandError, ErrorKind};
 use crate::file;
 use crate::progress::Progress;
 use crate::report::{Report, Style, error_lines, warning_line};
-use crate::text::{ascii, ascii_json};
+use crate::text::ascii;
 
 /// Standard output and standard error of a run: format and styles.
 #[derive(Clone, Copy, Debug)]
@@ -59,12 +59,8 @@ impl Ui {
     pub fn print_report(&self, report: &Report) -> Result<(), CommandError> {
         progress_line::erase();
         self.print_diagnostics(&report.warnings, &[]);
-        let printed = if self.json {
-            let json = report.to_json() + "\n";
-            write_output(&if self.stdout.unicode { json.into() } else { ascii_json(&json) })
-        } else {
-            self.print(&report.to_text(self.stdout))
-        };
+        let text = if self.json { report.to_json() + "\n" } else { report.to_text(self.stdout) };
+        let printed = self.print(&text);
         self.print_diagnostics(&[], report.errors());
         printed
     }
