@@ -87,11 +87,6 @@ impl Command {
     pub(crate) fn sends(self) -> bool {
         matches!(self, Self::Deploy | Self::Hook | Self::Sync)
     }
-
-    /// Whether the user can repeat it with other flags for the lineage.
-    fn takes_lineage_flags(self) -> bool {
-        matches!(self, Self::Deploy | Self::Plan)
-    }
 }
 
 impl Place {
@@ -160,7 +155,8 @@ fn retry(place: &Place) -> &'static str {
 }
 
 fn override_with(flags: &[Override], place: &Place) -> String {
-    let is_direct = place.command.takes_lineage_flags();
+    // Whether the user can repeat the command with other flags for the lineage.
+    let is_direct = matches!(place.command, Command::Deploy | Command::Plan);
     let option = |(at, Override { flag, purpose }): (usize, &Override)| match (at, is_direct) {
         (0, true) => format!("pass {flag} {purpose}"),
         (0, false) => format!("run `{} {flag}` {purpose}", place.deploy()),
