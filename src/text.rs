@@ -16,27 +16,14 @@ const MAX_LENGTH: usize = 200;
 /// Makes text from a certificate or from the service safe to print: one line of at most 200 characters, without the
 /// control characters that could move the cursor, set the terminal's title or forge a line.
 pub fn sanitize(text: &str) -> String {
-    one_line(text, MAX_LENGTH)
+    sanitize_untruncated(text).chars().take(MAX_LENGTH).collect()
 }
 
-/// Sanitizes without truncating. Tables truncate to the width of the terminal themselves.
+/// Sanitizes without truncating.
 pub fn sanitize_untruncated(text: &str) -> String {
-    one_line(text, usize::MAX)
-}
-
-fn one_line(text: &str, max: usize) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    let mut line = String::new();
-    for word in words {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.extend(word.chars().filter(|c| !is_invisible(*c)));
-        if max < usize::MAX && line.chars().count() > max {
-            return line.chars().take(max).collect();
-        }
-    }
-    line
+    let visible = |word: &str| word.chars().filter(|c| !is_invisible(*c)).collect::<String>();
+    words.map(visible).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether a character is invisible: direction marks and other format characters can disguise text.
