@@ -62,10 +62,8 @@ fn find<'a>(
     if let Some(name) = names.iter().find(|name| wanted.to_str() == Some(name)) {
         return Ok(name);
     }
-    let forms: Vec<PathBuf> =
-        [std::path::absolute(wanted), wanted.canonicalize()].into_iter().flatten().collect();
-    let is_wanted =
-        |path: &PathBuf| forms.contains(path) || path.canonicalize().is_ok_and(|path| forms.contains(&path));
+    let resolve = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
+    let is_wanted = |path: &PathBuf| resolve(path) == resolve(wanted);
     let found = members.iter().filter(|member| {
         let source = member.state.as_ref().map(|state| &state.source);
         source.is_some_and(|source| {
