@@ -31,7 +31,7 @@ impl Ui {
     /// Begins a run: detects what standard output and standard error can display.
     pub fn new(json: bool, env: &Env) -> Self {
         let (stdout, stderr) = (style(&io::stdout(), env), style(&io::stderr(), env));
-        let is_wide = stderr.width.is_none_or(|width| width >= progress_line::MIN_WIDTH);
+        let is_wide = width(&io::stderr()).is_none_or(|width| width >= progress_line::MIN_WIDTH);
         let shows_progress = io::stderr().is_terminal() && !is_dumb(env) && is_wide;
         Self { json, stdout, stderr, shows_progress }
     }
@@ -43,7 +43,7 @@ impl Ui {
 
     /// The width of standard output; `None` if it is not a terminal.
     pub fn width(&self) -> Option<usize> {
-        self.stdout.width
+        width(&io::stdout())
     }
 
     /// Reserves standard output for the first thread that calls this. Any other thread blocks until the process exits.
@@ -87,7 +87,7 @@ impl Ui {
         self.print_diagnostics(&[warning.to_owned()], &[]);
     }
 
-    fn print_diagnostics(&self, warnings: &[String], errors: &[CommandError]) {
+    fn print_diagnostics(self, warnings: &[String], errors: &[CommandError]) {
         let warnings: String = warnings.iter().map(|warning| warning_line(warning, self.stderr)).collect();
         let text = warnings + &error_lines(errors, self.stderr);
         let _ = write(io::stderr(), &encode(&text, self.stderr));
@@ -124,13 +124,16 @@ impl Ui {
     }
 }
 
-fn style(stream: &(impl IsTerminal + AsFd), env: &Env) -> Style {
-    if !stream.is_terminal() {
-        return Style::PLAIN;
-    }
-    let size = rustix::termios::tcgetwinsize(stream);
-    let width = size.ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
-    Style { colour: env.raw("NO_COLOR").is_none() && !is_dumb(env), unicode: is_utf8(env), width }
+fn style(stream: &impl IsTerminal, env: &Env) -> Style {
+    let is_terminal = stream.is_terminal();
+    let colour = is_terminal && env.raw("NO_COLOR").is_none() && !is_dumb(env);
+    Style { colour, unicode: is_terminal && is_utf8(env) }
+}
+
+/// The columns of a terminal; `None` if the stream is not a terminal, or if they are unknown.
+fn width(stream: &impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
 /// Whether the terminal does not support escape sequences.

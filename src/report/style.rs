@@ -9,8 +9,6 @@ pub struct Style {
     pub(crate) colour: bool,
     /// Whether signs may be outside ASCII.
     pub(crate) unicode: bool,
-    /// Columns of the terminal; `None` if the stream is not a terminal.
-    pub(crate) width: Option<usize>,
 }
 
 /// A sign at the start of a line, in the order of the lines: what needs attention comes last.
@@ -28,7 +26,7 @@ pub(crate) enum Sign {
 
 impl Style {
     /// The style of a pipe or file.
-    pub(crate) const PLAIN: Self = Self { colour: false, unicode: false, width: None };
+    pub(crate) const PLAIN: Self = Self { colour: false, unicode: false };
 
     pub(crate) fn paint(self, text: &str, colour: AnsiColor) -> String {
         if !self.colour {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::write;
+use super::{width, write};
 use crate::clock::Start;
 use crate::progress::{Phase, Progress};
 use crate::text::count;
@@ -66,8 +66,7 @@ impl Progress for ProgressLine {
 
 impl Line {
     fn draw(&self) {
-        let size = rustix::termios::tcgetwinsize(io::stderr());
-        let width = size.map_or(0, |size| usize::from(size.ws_col)).max(MIN_WIDTH);
+        let width = width(&io::stderr()).unwrap_or(MIN_WIDTH).max(MIN_WIDTH);
         // The last column stays free: some terminals wrap after it. All characters are one column wide.
         let text: String = self.text().chars().take(width - 1).collect();
         let _ = write(io::stderr(), &format!("{ERASE}{text}"));

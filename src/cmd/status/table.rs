@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn problems_are_highlighted_on_terminals() {
-        let style = Style { colour: true, width: Some(200), ..Style::PLAIN };
+        let style = Style { colour: true, ..Style::PLAIN };
         let highlights = |lineage: LineageStatus| {
             let text = table([lineage], false, style);
             text.lines().nth(1).unwrap().matches("\u{1b}[0m").count()
