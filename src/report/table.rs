@@ -49,13 +49,9 @@ impl Cell {
         Self { sign: Some(sign), ..Self::from(text) }
     }
 
-    /// Columns of the sign with the space after it.
-    fn sign_width(&self) -> usize {
-        if self.sign.is_some() { 2 } else { 0 }
-    }
-
     fn width(&self) -> usize {
-        self.sign_width() + self.text.width()
+        // A sign has a space after it.
+        self.text.width() + if self.sign.is_some() { 2 } else { 0 }
     }
 }
 

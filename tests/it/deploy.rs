@@ -20,7 +20,7 @@ fn first_certificate_is_created_and_bound() {
     let output = edgecert().called_by_certbot(&renewed).against(&service).succeeds();
     expect![[r#"
         a.example, *.b.example   P-256, expires DATE (TIME)
-          * checked   dates, names, key, purpose, chain, issuer
+          * checked   validity, names, key, purpose, chain, issuer
           * uploaded  certificate 1001 (created), bound to 2 sites
           * served    a.example    1/1
           * served    x.b.example  1/1
@@ -42,7 +42,7 @@ fn renewal_replaces_the_record_in_place() {
         edgecert().called_by_certbot(&lineage).against(&service).args(["--verify", "off"]).succeeds();
     expect![[r#"
         a.example   P-256, expires DATE (TIME)
-          * checked   dates, names, key, purpose, chain, issuer
+          * checked   validity, names, key, purpose, chain, issuer
           * uploaded  certificate 1001 (replaced), bound to 1 site
           * synced    a.example  not verified because of --verify off
         done in TIME
@@ -292,7 +292,7 @@ fn no_covered_site_is_an_error() {
     let output = edgecert().called_by_certbot(&renewed).against(&service).exits_with(69);
     expect![[r#"
         a.example   P-256, expires DATE (TIME)
-          * checked   dates, names, key, purpose, chain, issuer
+          * checked   validity, names, key, purpose, chain, issuer
         failed after TIME
         ---
         edgecert: error: none of the account's 1 site is covered by the certificate for a.example; nothing was sent

@@ -30,7 +30,7 @@ fn shrink_guard_keeps_names_of_bound_sites() {
     let output = deploy(&service, &lineage).exits_with(65);
     expect![[r#"
         a.example   P-256, expires DATE (TIME)
-          * checked   dates, names, key, purpose, chain, issuer
+          * checked   validity, names, key, purpose, chain, issuer
           x guarded   a.example
         failed after TIME
         ---

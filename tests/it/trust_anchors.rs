@@ -72,7 +72,7 @@ fn unset_warns() {
     let first = private.deploy(&service).succeeds();
     expect![[r#"
         a.example   P-256, expires DATE (TIME)
-          ! checked   dates, names, key, purpose, chain, issuer; 1 warning
+          ! checked   validity, names, key, purpose, chain, issuer; 1 warning
           * uploaded  certificate 1001 (created), bound to 1 site
           * served    a.example  1/1
         done in TIME
