@@ -11,7 +11,6 @@ mod gauge;
 mod metrics;
 mod plugin;
 mod problem;
-mod slack;
 mod table;
 mod verify;
 

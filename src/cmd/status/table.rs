@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn severe_problems_come_first() {
-        expect_test::expect![[r#"
+        expect_test::expect![[r"
             SITE         STATE        EXPIRES  SAFE FOR  LINEAGE
             x a.example  stale        expired  expired   stale
                 the certificate on disk expired at 2026-11-18T13:00:00Z; renew it with the ACME client
@@ -289,7 +289,7 @@ mod tests {
             * a.example  served       60 d     60 d      fine
             5 sites: 1 gone, 1 pending, 1 renewed, 1 served, 1 stale; 1 lineage without a site
             last sync: 60 seconds ago, exit code 0
-        "#]]
+        "]]
         .assert_eq(&table(lineages(), false, Style::PLAIN));
         assert!(table([], false, Style::PLAIN).starts_with("no lineage is known"));
     }
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn wide_table_shows_fingerprints_and_records() {
         let [fine, late, renewed, ..] = lineages();
-        expect_test::expect![[r#"
+        expect_test::expect![[r"
             SITE         STATE        EXPIRES  SAFE FOR  LINEAGE  ON DISK                 ON RECORD        SERVED
             x a.example  pending 3 d  9 d      9 d       late     aaaalate 9 d            1042 same leaf   served
                 pending for 3 days (the service cannot be reached)
@@ -307,7 +307,7 @@ mod tests {
             * a.example  served       60 d     60 d      fine     aaaafine 60 d           1042 same leaf   served
             3 sites: 1 pending, 1 renewed, 1 served
             last sync: 60 seconds ago, exit code 0
-        "#]]
+        "]]
         .assert_eq(&table([fine, late, renewed], true, Style::PLAIN));
     }
 
