@@ -364,8 +364,7 @@ pub(super) fn failed_upload(domain: &Domain, failed: &RequestError) -> CommandEr
 /// The response to the upload contradicts it.
 pub(super) fn unconfirmed(domain: &Domain, detail: &str) -> CommandError {
     let message = format_args!("{domain} is not verified: {detail}");
-    of_site(ErrorKind::Protocol, domain, detail, message)
-        .hint("report the response to the service's support")
+    of_site(ErrorKind::Protocol, domain, detail, message).hint("report the response to the service's support")
 }
 
 fn unverified(domain: &Domain, reason: &str) -> CommandError {

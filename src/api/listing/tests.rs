@@ -261,18 +261,19 @@ fn contradictory_responses_are_not_used() {
     assert_eq!(parse(r#"{"total":1,"total":1}"#), Ok(json!({"total": 1})));
 }
 
+/// Reads a text with a reader that something has filled before.
+fn filled<T: Element>(fill: impl Fn(&mut Reader<T>), text: &str) -> Result<(), JsonError> {
+    let mut reader = Reader::new(Arc::default());
+    fill(&mut reader);
+    text.as_bytes().chunks(16 << 10).try_for_each(|chunk| reader.push(chunk))?;
+    reader.end().map(drop)
+}
+
 #[test]
 fn memory_is_limited() {
     let too_large = |limit| Err(JsonError::TooLarge(limit));
     let repeat =
         |element: &str, number: usize| format!("[{}{element}]", format!("{element},").repeat(number - 1));
-    // Whether a text is read by a reader that something has filled before.
-    fn filled<T: Element>(fill: impl Fn(&mut Reader<T>), text: &str) -> Result<(), JsonError> {
-        let mut reader = Reader::new(Arc::default());
-        fill(&mut reader);
-        text.as_bytes().chunks(16 << 10).try_for_each(|chunk| reader.push(chunk))?;
-        reader.end().map(drop)
-    }
     let elements = |number| filled::<Value>(|reader| reader.count = MAX_ELEMENTS - 100, &repeat("7", number));
     assert_eq!((elements(100), elements(101)), (Ok(()), too_large("2,000,000 elements")));
     let space = |number| {

@@ -1,7 +1,7 @@
 //! On generated fleets, the table, the verdict, the metrics and the JSON report agree.
 
 use fastrand::Rng;
-use serde_json::{Value, json};
+use serde_json::Value;
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
