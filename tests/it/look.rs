@@ -67,7 +67,7 @@ impl Scene {
 
     fn deploy(&self, lineage: &str, issued: &IssuedCert) -> Hook {
         self.write(lineage, issued);
-        self.hook(&["--lineage", lineage, "--wait", "1"])
+        self.hook(&["--lineage", lineage, "--wait", "2"])
     }
 
     /// Replaces what differs from run to run, by text of the same width where lines are wrapped at it.

@@ -113,7 +113,7 @@ fn background_process_does_not_hold_the_client() {
         "#!/bin/sh\ncd \"${0%/*}\"\nsleep 60 &\necho $! > background\nprintf 'b\\303\\274cher\\nno \\377 end'\n",
     );
     let output = recorder.attach_to(deploy_with_rejected_key(&service, &lineage)).exits_with(77);
-    assert!(output.stderr.ends_with("b\\u{fc}cher\nno \\u{fffd} end\n"), "{}", output.stderr);
+    assert!(output.stderr.ends_with("b\\u00fccher\nno \\ufffd end\n"), "{}", output.stderr);
     let background = recorder.read("background");
     let kill = Command::new("sh").args(["-c", &format!("kill {background}")]).status().unwrap();
     assert!(kill.success(), "the hook waited for process {background}");
