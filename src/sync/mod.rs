@@ -229,10 +229,9 @@ impl<'a> Sync<'a> {
             return self.summary.add_unclaimed(&name);
         }
         match self.examiner.scan(member) {
-            Ok((settings, lineage)) => self.add(settings, lineage),
-            Err(error) => {
-                self.summary.add_failed(&name, error);
-            }
+            Ok(Some((settings, lineage))) => self.add(settings, lineage),
+            Ok(None) => self.summary.count(Some(LineageResult::Gone)),
+            Err(error) => self.summary.add_failed(&name, error),
         }
     }
 
@@ -251,19 +250,6 @@ impl<'a> Sync<'a> {
         let stores = Arc::default();
         let Self { examiner, state_dir, accounts, deployments, mut summary, .. } = self;
         let store = Store::at(&state_dir);
-        // Reads a lineage again; counts or reports it if nothing is to be done with it.
-        let examine = |lineage: Scanned<'a>, settings: &Settings, summary: &mut Summary| {
-            let name = lineage.name.clone();
-            match examiner.examine(lineage, &store) {
-                Ok(Some(lineage)) => match lineage.require_service(settings) {
-                    Ok(()) => return Some(lineage),
-                    Err(error) => summary.add_failed(&name, error),
-                },
-                Ok(None) => summary.count(Some(LineageResult::Gone)),
-                Err(error) => summary.add_failed(&name, error),
-            }
-            None
-        };
         let listings = join_all(accounts.iter().map(|(settings, _)| list_account(settings, &stores))).await;
         let (mut listed, mut scanned) = (Vec::new(), Vec::new());
         for ((settings, lineages), listing) in accounts.into_iter().zip(listings) {
@@ -274,12 +260,7 @@ impl<'a> Sync<'a> {
                     listed.push((ListedAccount { clients, snapshot }, settings));
                     scanned.push(lineages);
                 }
-                Err(error) => {
-                    let examined =
-                        lineages.into_iter().filter_map(|lineage| examine(lineage, &settings, &mut summary));
-                    let unreached = examined.count();
-                    summary.add_unreached(&error, unreached);
-                }
+                Err(error) => summary.add_unreached(&error, lineages.len()),
             }
         }
         let (mut independent, mut conflicting) = (Vec::new(), Vec::new());
@@ -290,13 +271,18 @@ impl<'a> Sync<'a> {
             let now = clock::now();
             let (mut due, mut checks) = (Vec::new(), Vec::new());
             for lineage in lineages {
-                let Some(lineage) = examine(lineage, settings, &mut summary) else { continue };
+                let name = lineage.name.clone();
+                let lineage = match examiner.examine(lineage, settings, &store) {
+                    Ok(lineage) => lineage,
+                    Err(error) => {
+                        summary.add_failed(&name, error);
+                        continue;
+                    }
+                };
                 match decide(lineage, listing, deployments, now) {
                     Decision::Unchanged => summary.count(None),
                     Decision::Superseded => summary.count(Some(LineageResult::Superseded)),
-                    Decision::Expired(lineage, at) => {
-                        summary.add_failed(&lineage.name, expired(&lineage, at));
-                    }
+                    Decision::Expired(lineage, at) => summary.add_failed(&name, expired(&lineage, at)),
                     Decision::Check(check) => checks.push(check),
                     Decision::Deploy(job) => due.push(job),
                 }

@@ -90,40 +90,43 @@ impl<'a> Examiner<'a> {
         Self { layers, resolved: RefCell::default() }
     }
 
-    /// The first pass: finds the settings of a lineage, which name its account.
-    pub(super) fn scan(&self, member: Member<'a>) -> Result<(Arc<Settings>, Scanned<'a>), CommandError> {
+    /// The first pass: finds the settings of a lineage, which name its account. `None`: its files are missing, and an
+    /// earlier run reported that, or nobody needs them because it is superseded.
+    pub(super) fn scan(
+        &self,
+        member: Member<'a>,
+    ) -> Result<Option<(Arc<Settings>, Scanned<'a>)>, CommandError> {
         let Member { name, source, entry, state, .. } = member;
         let source = source?;
-        let settings = match &state {
-            None => self.settings(&Layer::default(), entry)?,
-            Some(state) => {
-                // Only the options of a pending run depend on the leaf on disk.
-                let is_pending = state.pending_since.is_some();
-                let leaf = is_pending.then(|| LeafOnDisk::read(&source, Some(state)).leaf).flatten();
-                self.settings(&state.given(leaf.as_ref()).0.settings, entry)?
+        let mut recorded = Layer::default();
+        if let Some(state) = &state {
+            let may_be_missing = state.missing_since.is_some() || state.is_superseded();
+            // Only the options of a pending run depend on the leaf on disk.
+            let is_needed = may_be_missing || state.pending_since.is_some();
+            let on_disk = is_needed.then(|| LeafOnDisk::read(&source, Some(state)));
+            if may_be_missing && on_disk.as_ref().is_some_and(|leaf| leaf.is_missing) {
+                return Ok(None);
             }
-        };
+            recorded = state.given(on_disk.and_then(|on_disk| on_disk.leaf).as_ref()).0.settings;
+        }
+        let settings = self.settings(&recorded, entry)?;
         let begun = state.map(|state| state.begun_at);
-        Ok((settings, Scanned { name, source, entry, begun }))
+        Ok(Some((settings, Scanned { name, source, entry, begun })))
     }
 
-    /// The second pass. `None`: the files of the lineage are missing, and an earlier run reported that.
+    /// The second pass. Fails if the account is no longer the one of the first.
     pub(super) fn examine(
         &self,
-        scanned: Scanned<'a>,
+        Scanned { name, source, entry, begun }: Scanned<'a>,
+        settings: &Settings,
         store: &Store,
-    ) -> Result<Option<Candidate<'a>>, CommandError> {
-        let Scanned { name, source, entry, begun } = scanned;
+    ) -> Result<Candidate<'a>, CommandError> {
         let state = store.read(&name)?;
         let leaf = LeafOnDisk::read(&source, state.as_ref());
-        // Nobody needs the files of a superseded lineage.
-        let is_reported = |state: &LineageState| state.missing_since.is_some() || state.is_superseded();
-        if leaf.is_missing && state.as_ref().is_some_and(is_reported) {
-            return Ok(None);
-        }
         let lineage = self.candidate((name, source, entry), leaf, state)?;
+        lineage.require_service(settings)?;
         // A run that began between the passes is noticed under the lock.
-        Ok(Some(Candidate { begun, ..lineage }))
+        Ok(Candidate { begun, ..lineage })
     }
 
     /// Chooses the options of a lineage, and resolves its settings.
