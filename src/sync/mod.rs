@@ -273,7 +273,8 @@ impl<'a> Sync<'a> {
             for lineage in lineages {
                 let name = lineage.name.clone();
                 let lineage = match examiner.examine(lineage, settings, &store) {
-                    Ok(lineage) => lineage,
+                    Ok(Some(lineage)) => lineage,
+                    Ok(None) => continue,
                     Err(error) => {
                         summary.add_failed(&name, error);
                         continue;

@@ -90,8 +90,8 @@ impl<'a> Examiner<'a> {
         Self { layers, resolved: RefCell::default() }
     }
 
-    /// The first pass: finds the settings of a lineage, which name its account. `None`: its files are missing, and an
-    /// earlier run reported that, or nobody needs them because it is superseded.
+    /// The first pass: finds the settings of a lineage, which name its account. `None`: its files are missing, and
+    /// nothing is to be reported.
     pub(super) fn scan(
         &self,
         member: Member<'a>,
@@ -100,11 +100,12 @@ impl<'a> Examiner<'a> {
         let source = source?;
         let mut recorded = Layer::default();
         if let Some(state) = &state {
-            let may_be_missing = state.missing_since.is_some() || state.is_superseded();
+            // Nobody needs the files of a superseded lineage.
+            let needs_no_files = state.missing_since.is_some() || state.is_superseded();
             // Only the options of a pending run depend on the leaf on disk.
-            let is_needed = may_be_missing || state.pending_since.is_some();
+            let is_needed = needs_no_files || state.pending_since.is_some();
             let on_disk = is_needed.then(|| LeafOnDisk::read(&source, Some(state)));
-            if may_be_missing && on_disk.as_ref().is_some_and(|leaf| leaf.is_missing) {
+            if needs_no_files && on_disk.as_ref().is_some_and(|leaf| leaf.is_missing) {
                 return Ok(None);
             }
             recorded = state.given(on_disk.and_then(|on_disk| on_disk.leaf).as_ref()).0.settings;
@@ -114,19 +115,22 @@ impl<'a> Examiner<'a> {
         Ok(Some((settings, Scanned { name, source, entry, begun })))
     }
 
-    /// The second pass. Fails if the account is no longer the one of the first.
+    /// The second pass. Fails if the account is no longer the one of the first; `None`: the state was deleted since.
     pub(super) fn examine(
         &self,
         Scanned { name, source, entry, begun }: Scanned<'a>,
         settings: &Settings,
         store: &Store,
-    ) -> Result<Candidate<'a>, CommandError> {
+    ) -> Result<Option<Candidate<'a>>, CommandError> {
         let state = store.read(&name)?;
+        if state.is_none() && begun.is_some() && entry.is_none() {
+            return Ok(None);
+        }
         let leaf = LeafOnDisk::read(&source, state.as_ref());
         let lineage = self.candidate((name, source, entry), leaf, state)?;
         lineage.require_service(settings)?;
         // A run that began between the passes is noticed under the lock.
-        Ok(Candidate { begun, ..lineage })
+        Ok(Some(Candidate { begun, ..lineage }))
     }
 
     /// Chooses the options of a lineage, and resolves its settings.
