@@ -21,22 +21,34 @@ impl Store {
     /// Notes that a lineage is deployed to a site of a service. Must precede the upload: the run may be killed.
     pub(crate) fn claim(&self, service: &str, host: &str, lineage: &str) -> Result<(), WriteError> {
         let root = self.path(DIRECTORY);
-        let claim = |service: &str, host: &str, lineage: &str| {
-            let path = claims_of(&root, service, host);
-            claim(&path, lineage).map_err(|error| WriteError::new(&path, &error))
-        };
         if !root.exists() {
-            let (states, errors) = self.read_all();
-            let unreadable = errors.into_iter().find_map(|error| match error {
-                StateError::Unreadable(error) => Some(WriteError::new(&root, &failed(error))),
-                _ => None,
-            });
-            unreadable.map_or(Ok(()), Err)?;
-            for (name, state) in states {
-                state.deployed_hosts().try_for_each(|(service, host)| claim(service, host, &name))?;
-            }
+            self.claim_recorded(&root)?;
         }
-        claim(service, host, lineage)
+        add_name(&root, (service, host), lineage)
+    }
+
+    /// Makes the directory from the state files, whole or not at all. Another run may do the same.
+    fn claim_recorded(&self, root: &Path) -> Result<(), WriteError> {
+        let (states, errors) = self.read_all();
+        let unreadable = errors.into_iter().find_map(|error| match error {
+            StateError::Unreadable(error) => Some(WriteError::new(root, &failed(error))),
+            _ => None,
+        });
+        unreadable.map_or(Ok(()), Err)?;
+        let temporary = self.path(&format!("{DIRECTORY}.{:x}", fastrand::u64(..)));
+        let fill = || {
+            let failed = |error: io::Error| WriteError::new(root, &error);
+            DirBuilder::new().mode(0o700).create(&temporary).map_err(failed)?;
+            for (name, state) in &states {
+                state.deployed_hosts().try_for_each(|site| add_name(&temporary, site, name))?;
+            }
+            fs::rename(&temporary, root).map_err(failed)
+        };
+        let filled = fill();
+        if filled.is_err() {
+            let _ = fs::remove_dir_all(&temporary);
+        }
+        if root.exists() { Ok(()) } else { filled }
     }
 
     /// What lineages deployed to these sites of a service, besides one, whose state is passed. Also returns the errors of
@@ -114,20 +126,25 @@ fn names_in(path: &Path) -> Result<Vec<String>, ReadError> {
     Ok(lines.lines().filter(|name| !name.is_empty() && !name.contains('/')).map(str::to_owned).collect())
 }
 
-fn claim(path: &Path, lineage: &str) -> io::Result<()> {
-    let known = read(path).map_err(failed)?;
-    if known.split(|byte| *byte == b'\n').any(|line| line == lineage.as_bytes()) {
-        return Ok(());
-    }
-    if let Some(parent) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-    }
-    // A power failure may have torn the last line.
-    let end = if known.last().is_none_or(|byte| *byte == b'\n') { "" } else { "\n" };
-    let line = format!("{end}{lineage}\n");
-    file::check_size_limit(known.len() + line.len())?;
-    let mut file = file::open_regular(path, OpenOptions::new().create(true).append(true).mode(0o600))?;
-    file.write_all(line.as_bytes())
+/// Adds a lineage to those of a site, given with the base URL of its service.
+fn add_name(root: &Path, (service, host): (&str, &str), lineage: &str) -> Result<(), WriteError> {
+    let path = claims_of(root, service, host);
+    let add = || {
+        let known = read(&path).map_err(failed)?;
+        if known.split(|byte| *byte == b'\n').any(|line| line == lineage.as_bytes()) {
+            return Ok(());
+        }
+        if let Some(parent) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        }
+        // A power failure may have torn the last line.
+        let end = if known.last().is_none_or(|byte| *byte == b'\n') { "" } else { "\n" };
+        let line = format!("{end}{lineage}\n");
+        file::check_size_limit(known.len() + line.len())?;
+        let mut file = file::open_regular(&path, OpenOptions::new().create(true).append(true).mode(0o600))?;
+        file.write_all(line.as_bytes())
+    };
+    add().map_err(|error| WriteError::new(&path, &error))
 }
 
 #[cfg(test)]

@@ -136,8 +136,8 @@ impl Store {
         let record =
             SyncRecord { ended_at: now, exit_code, message, failing_since, unattended, last_unattended };
         let json = serde_json::to_vec(&Versioned { version: VERSION, record: &record });
-        // Runs that end at the same moment must not share it.
-        Self::replace(&path, self.file(&name, &format!("{:x}", fastrand::u64(..))), json)
+        // Runs that end at the same moment must not share the temporary file.
+        Self::replace(&path, self.file(&name, &format!("{}.new", std::process::id())), json)
     }
 
     /// Reads when `sync` last ended, and how.
