@@ -56,6 +56,10 @@ impl<'a> Directory<'a> {
         if has("tls.crt") || has("tls.key") {
             return Ok(Some(Source::of_secret(&kubernetes_version(self.path))));
         }
+        // The place of its key is unmistakable, whatever else is beside the certificate.
+        if let Some(source) = self.uacme() {
+            return Ok(Some(source));
+        }
         let pairs = self.lineages("*.crt", "*.key");
         // `tailscale cert` writes into any directory.
         let is_tailnet = !pairs.is_empty() && pairs.iter().all(|name| name.ends_with(".ts.net"));
@@ -109,7 +113,7 @@ impl<'a> Directory<'a> {
             };
             return Ok(Some(Source::new(client, files)));
         }
-        Ok(self.uacme())
+        Ok(None)
     }
 
     /// Each name that `*` stands for in the names of two files.

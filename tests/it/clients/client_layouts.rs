@@ -81,7 +81,8 @@ const LAYOUTS: [Layout; 11] = [
         directory: "uacme/a.example",
         chain: "cert.pem",
         key: "../private/a.example/key.pem",
-        others: &[],
+        // A user's script may join the files for a server.
+        others: &[("fullchain.pem", "LEAF")],
     },
     Layout {
         client: "getssl",
