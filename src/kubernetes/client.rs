@@ -163,8 +163,12 @@ impl Cluster {
                     format!("in {namespace}, bind a role with `list` on `secrets` to the service account");
                 CommandError::new(K::Config, message).hint(hint).into()
             }
-            // 410: the list expired while its pages were read.
-            410 | 429 | 500.. => {
+            410 => {
+                let message =
+                    format_args!("the list of secrets expired while its pages were read (410): {message}");
+                CommandError::new(K::Temporary, message).hint(Hint::RETRY).into()
+            }
+            429 | 500.. => {
                 unavailable(format_args!("{message} ({})", status.as_u16()), retry_after(&headers))
             }
             status => {
@@ -180,10 +184,10 @@ impl Cluster {
 /// The token may just have been replaced: the kubelet does so before it expires.
 fn unauthorized() -> PageError {
     let message = "the API server rejected the token of the service account (401)";
-    PageError { retry_after: Some(Duration::ZERO), ..CommandError::new(K::Config, message).into() }
+    PageError { retry_after: Some(RETRY_PAUSE), ..CommandError::new(K::Config, message).into() }
 }
 
-/// A failure for now: 410, 429, 5xx, or no response.
+/// A failure for now: 429, 5xx, or no response.
 fn unavailable(reason: impl Display, retry_after: Option<Duration>) -> PageError {
     let message = format_args!("the API server is unavailable: {reason}");
     let error = CommandError::new(K::Temporary, message).hint(Hint::RETRY);
