@@ -68,7 +68,9 @@ impl FromStr for Origin {
             return Err(EXPECTED);
         }
         if addr.contains(':') && addr.parse::<Ipv6Addr>().is_err() {
-            return Err("a site has one port for all origins; set it with --set origin_http_port=PORT");
+            return Err(
+                "a site has one port for all origins; set it with --set origin_http_port=PORT or --set origin_https_port=PORT",
+            );
         }
         Ok(Self { addr: addr.to_owned(), weight: weight.parse().map_err(|_| EXPECTED)? })
     }

@@ -78,13 +78,13 @@ pub(super) fn text(fleet: &Fleet, wide: bool, now: OffsetDateTime, style: Style)
 /// Formats the line below the table, with its problems.
 fn last_sync(fleet: &Fleet, judgement: &Judgement<'_>, now: OffsetDateTime, style: Style) -> String {
     let last = &fleet.last_sync;
-    let mut notes = String::new();
+    // A record that cannot be used is a warning already.
+    let problems = judgement.problems(Subject::Sync).iter().filter(|_| last.faults.is_empty());
+    let notes: Vec<String> = problems.map(|problem| format!("    {}\n", problem.sentence())).collect();
     let text = match &last.record {
         None if last.faults.is_empty() => "never".into(),
         None => "unknown".into(),
         Some(record) => {
-            let problems = judgement.problems(Subject::Sync).iter();
-            notes.extend(problems.map(|problem| format!("    {}\n", problem.sentence())));
             // The clock may have been corrected since.
             let age = (now - record.ended_at).max(Duration::ZERO);
             format!("{} ago, exit code {}", humanize(age), record.exit_code)
@@ -94,7 +94,7 @@ fn last_sync(fleet: &Fleet, judgement: &Judgement<'_>, now: OffsetDateTime, styl
         Sign::Ok => String::new(),
         sign => style.sign(sign) + " ",
     };
-    format!("{sign}last sync: {text}\n{notes}")
+    format!("{sign}last sync: {text}\n{}", notes.concat())
 }
 
 impl<'a> Judgement<'a> {
