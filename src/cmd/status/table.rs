@@ -78,8 +78,9 @@ pub(super) fn text(fleet: &Fleet, wide: bool, now: OffsetDateTime, style: Style)
 /// Formats the line below the table, with its problems.
 fn last_sync(fleet: &Fleet, judgement: &Judgement<'_>, now: OffsetDateTime, style: Style) -> String {
     let last = &fleet.last_sync;
-    // A record that cannot be used is a warning already.
-    let problems = judgement.problems(Subject::Sync).iter().filter(|_| last.faults.is_empty());
+    // A record that cannot be used is a warning already, and the line says that there is none.
+    let is_shown = last.record.is_some() && last.faults.is_empty();
+    let problems = judgement.problems(Subject::Sync).iter().filter(|_| is_shown);
     let notes: Vec<String> = problems.map(|problem| format!("    {}\n", problem.sentence())).collect();
     let text = match &last.record {
         None if last.faults.is_empty() => "never".into(),
