@@ -66,6 +66,11 @@ impl Invocation {
     }
 
     fn parse_flags(arguments: &[OsString], env: &Env, width: usize) -> Self {
+        if let [_, flag] = arguments
+            && ["--version", "-V"].iter().any(|version| flag == version)
+        {
+            return Self::Help(Cli::version());
+        }
         let (name, Cli { common, deploy, command }) = match Cli::read(arguments, width) {
             Ok(read) => read,
             Err(error) if !error.use_stderr() => return Self::Help(error.render().to_string()),

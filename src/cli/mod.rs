@@ -122,7 +122,7 @@ pub(crate) struct Common {
 /// Position in the help, after a command's own flags.
 const GLOBAL_FLAGS: usize = 500;
 
-/// The commands. With `defer`, only the flags of the command that runs are built, which saves time.
+/// The commands. With `defer`, only the flags of the command that runs are built, which saves the hook time.
 ///
 /// clap lists a command with the summary of its variant, and shows that of its arguments in the command's own help.
 /// Both are the same text.
@@ -184,11 +184,20 @@ impl Cli {
     /// Parses the arguments, and returns the command's name, too. Help and version are errors too, as in clap; they are
     /// wrapped at this many columns.
     pub(crate) fn read(arguments: &[OsString], width: usize) -> Result<(&'static str, Self), clap::Error> {
-        let mut command = Self::root().term_width(width);
+        let first = arguments.get(1).and_then(|word| word.to_str()).unwrap_or_default();
+        let named = Some(first).filter(|word| Command::has_subcommand(word)).and_then(Self::command_alone);
+        let is_named = named.is_some();
+        // Never freed: that would take longer than parsing.
+        let command = Box::leak(Box::new(named.unwrap_or_else(Self::root).term_width(width)));
         let mut matches = command.try_get_matches_from_mut(arguments)?;
         let inner = matches.subcommand().map(|(name, inner)| (name, inner.subcommand_name()));
         let name =
             invocation::name_of(inner.into_iter().flat_map(|(name, inner)| [name].into_iter().chain(inner)));
+        if is_named {
+            let common = Common::from_arg_matches_mut(&mut matches)?;
+            let named = Command::from_arg_matches_mut(&mut matches)?;
+            return Ok((name, Self { common, deploy: DeployArgs::default(), command: Some(named) }));
+        }
         if let Some((name, _)) = matches.subcommand()
             && let Some(flag) = misplaced_flag(&matches)
         {
@@ -196,6 +205,19 @@ impl Cli {
             return Err(command.error(clap::error::ErrorKind::ArgumentConflict, message));
         }
         Ok((name, Self::from_arg_matches_mut(&mut matches)?))
+    }
+
+    /// The definition of the command line if its first word is this command: no flag of `deploy` and no other command
+    /// can precede it, and building those takes longer than everything else here.
+    fn command_alone(name: &str) -> Option<clap::Command> {
+        let commands = Command::augment_subcommands(clap::Command::new(NAME));
+        let command = commands.find_subcommand(name)?.clone();
+        Some(Common::augment_args(clap::Command::new(NAME)).subcommand(command))
+    }
+
+    /// Name, version and commit, as `--version` prints them.
+    pub(crate) fn version() -> String {
+        clap::Command::new(NAME).version(env!("EDGECERT_VERSION")).render_version()
     }
 
     /// The short help.
