@@ -137,7 +137,7 @@ impl Store {
             SyncRecord { ended_at: now, exit_code, message, failing_since, unattended, last_unattended };
         let json = serde_json::to_vec(&Versioned { version: VERSION, record: &record });
         // Runs that end at the same moment must not share the temporary file.
-        Self::replace(&path, self.file(&name, &format!("{}.new", std::process::id())), json)
+        Self::replace(&path, self.file(&name, &format!("{:x}", fastrand::u64(..))), json)
     }
 
     /// Reads when `sync` last ended, and how.
