@@ -11,8 +11,8 @@ use crate::text::rfc3339;
 /// A certificate that expires within this time, and that no lineage renews, is reported by every `sync`.
 const DUE: Duration = Duration::days(14);
 
-/// The sites with a certificate that a lineage deployed before its names changed to these: a name was dropped, and nobody
-/// else would notice before visitors see an expired certificate.
+/// Warns of sites that still have an earlier certificate of the lineage although its new names no longer cover them. No
+/// other check would notice before visitors see an expired certificate.
 pub(super) fn left_by_renewal(
     lineage: &str,
     names: &Names,

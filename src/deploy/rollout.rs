@@ -180,11 +180,7 @@ impl Rollout<'_> {
             stored.is_new |= listing.is_deleted(stored.id);
         }
         let mut sites = pending_sites(plan, &results, self.settings.verify);
-        #[expect(
-            clippy::redundant_closure_for_method_calls,
-            reason = "the method is not general over lifetimes"
-        )]
-        self.bind(&mut sites, |site| site.is_binding_planned()).await;
+        self.bind(&mut sites, |site: &PendingSite<'_>| site.is_binding_planned()).await;
         let polling = Polling { rollout: self, edge, account_sites: listing.listing().sites.len() };
         polling.wait_until_served(&mut sites).await;
         report_results(plan, &results, &sites, scope, self.settings, report);

@@ -230,6 +230,7 @@ impl<'l> Scope<'_, 'l> {
         let (leaf, is_certain) = valid.max_by_key(|(leaf, _)| leaf.not_before)?;
         Some(RecordLeaf { leaf: leaf.clone(), is_certain })
     }
+
     /// What the handshakes with the edge of a site showed: those before the uploads, and `later` ones if there were any.
     pub(super) fn findings(&self, site: &Site, later: Option<&EdgeView>, outcome: &Outcome) -> EdgeFindings {
         let views = self.survey.view(site.id).into_iter().chain(later);

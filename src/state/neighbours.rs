@@ -30,11 +30,11 @@ impl Store {
     /// Makes the directory from the state files, whole or not at all. Another run may do the same.
     fn claim_recorded(&self, root: &Path) -> Result<(), WriteError> {
         let (states, errors) = self.read_all();
-        let unreadable = errors.into_iter().find_map(|error| match error {
-            StateError::Unreadable(error) => Some(WriteError::new(root, &failed(error))),
-            _ => None,
-        });
-        unreadable.map_or(Ok(()), Err)?;
+        for error in errors {
+            if let StateError::Unreadable(error) = error {
+                return Err(WriteError::new(root, &failed(error)));
+            }
+        }
         let temporary = self.path(&format!("{DIRECTORY}.{:x}", fastrand::u64(..)));
         let fill = || {
             let failed = |error: io::Error| WriteError::new(root, &error);

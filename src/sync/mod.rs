@@ -79,9 +79,9 @@ pub(crate) fn run(
     }
     let mut errors = Vec::new();
     inventory.visit(|member| sync.scan(member, &store), |error| errors.push(error));
+    errors.retain(|error| error.damaged().is_none_or(|file| sync.is_own(&file.lineage)));
     store.remove_unclaimed(sync.deployed_sites);
     let mut summary = Runtime::new()?.block_on(sync.deploy(progress));
-    let is_own = |name: &str| options.shard.is_none_or(|shard| shard.contains(name));
     for error in errors {
         match error.damaged() {
             None => {
@@ -89,7 +89,6 @@ pub(crate) fn run(
                 let failure = CommandError::new(ErrorKind::Config, message);
                 summary.fail(1, error.hint().into_iter().fold(failure, CommandError::hint));
             }
-            Some(file) if !is_own(&file.lineage) => {}
             Some(file) if store.has(&file.lineage) => summary.add_warnings([taken_as_new(file)]),
             Some(file) if file.is_pending => {
                 summary.fail(1, damaged(file));
