@@ -245,3 +245,22 @@ fn reason(
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Configuration;
+
+    #[test]
+    fn lineage_forgotten_between_the_passes_is_left_alone() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let env = [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "key")];
+        let (flags, env, file) = (Layer::default(), env.into_iter().collect(), Configuration::default());
+        let layers = Layers::new(&flags, &env, &file);
+        let settings = layers.resolve(&Layer::default(), None).unwrap();
+        let (source, begun) = (Source::of_file("/c"), Some(OffsetDateTime::UNIX_EPOCH));
+        let scanned = Scanned { name: "a".to_owned(), source, entry: None, begun };
+        let examined = Examiner::new(&layers).examine(scanned, &settings, &Store::at(directory.path()));
+        assert!(examined.is_ok_and(|lineage| lineage.is_none()));
+    }
+}
