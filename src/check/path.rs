@@ -63,3 +63,37 @@ pub fn describe_path_error(error: &Error) -> &'static str {
         _ => "a certificate in the chain is malformed",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn common_faults_of_a_path_have_sentences_of_their_own() {
+        let time = UnixTime::since_unix_epoch(Duration::ZERO);
+        let faults = [
+            Error::UnknownIssuer,
+            Error::CertExpired { time, not_after: time },
+            Error::CertNotValidYet { time, not_before: time },
+            Error::InvalidSignatureForPublicKey,
+            Error::CaUsedAsEndEntity,
+            Error::EndEntityUsedAsCa,
+            Error::NameConstraintViolation,
+            Error::PathLenConstraintViolated,
+            Error::EmptyEkuExtension,
+            Error::SignatureAlgorithmMismatch,
+            Error::UnsupportedCertVersion,
+            Error::UnsupportedCriticalExtension,
+            Error::MaximumPathDepthExceeded,
+            Error::InvalidCertValidity,
+            Error::UnsupportedNameType,
+            Error::BadDer,
+        ];
+        let sentences: HashSet<&str> = faults.iter().map(describe_path_error).collect();
+        assert_eq!(sentences.len(), faults.len(), "{sentences:?}");
+        let hints: HashSet<&str> = faults.iter().map(|fault| hint(fault, "no anchor")).collect();
+        assert_eq!(hints.len(), 5, "{hints:?}");
+    }
+}
