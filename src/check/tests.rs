@@ -70,6 +70,8 @@ struct Input<'a> {
     /// `None`: when the leaf becomes valid.
     at: Option<OffsetDateTime>,
     anchors: Option<&'a RootCertStore>,
+    /// Whether a chain without a path to an anchor is only a warning.
+    is_path_advisory: bool,
     directory: Option<&'a str>,
     /// Whether a test, staging or self-signed issuer is a failure, not a warning.
     refuses_untrusted: bool,
@@ -87,6 +89,7 @@ impl<'a> Input<'a> {
         let files = Files { cert: "cert.pem".into(), issuers: None, key: self.key.map(|_| "key.pem".into()) };
         let bundle = Bundle::from_bytes(&files, self.cert, None, self.key);
         let start = bundle.chain.as_ref().ok().map(|chain| chain.leaf.not_before);
+        let no_path = if self.is_path_advisory { Status::Warn } else { Status::Fail };
         let domains: Vec<_> = self.domains.iter().map(|domain| domain.parse().unwrap()).collect();
         let findings = run(
             &bundle,
@@ -94,7 +97,7 @@ impl<'a> Input<'a> {
                 domains: &domains,
                 at: self.at.or(start).unwrap_or(OffsetDateTime::UNIX_EPOCH),
                 untrusted: if self.refuses_untrusted { Status::Fail } else { Status::Warn },
-                path: self.anchors.map(|anchors| PathRule { anchors, no_path: Status::Fail }),
+                path: self.anchors.map(|anchors| PathRule { anchors, no_path }),
                 directory: self.directory,
             },
         );

@@ -185,4 +185,8 @@ fn hidden_records_are_guarded() {
         let guarded = "guard a.example: the service's list of certificates is incomplete; an upload for a.example may replace one that it lacks";
         listed.assert_blocked(guarded, PARTIAL, &["create a.example: a.example has no certificate"]);
     }
+    let sites = json!([{"id": 10, "domain": "a.example", "cert_id": null}]);
+    let of_another_domain = json!([{"id": 7, "domain": "c.example"}, {"domain": "b.example"}]);
+    let listed = Listed { sites, records: of_another_domain, ..Listed::default() };
+    assert_eq!(listed.steps(NOTHING), ["create a.example: a.example has no certificate"]);
 }

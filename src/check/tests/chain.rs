@@ -37,6 +37,33 @@ fn chain_must_reach_a_trust_anchor() {
     }
 }
 
+/// A path that is not required is validated only if nothing else is wrong: it would say the same in other words.
+#[test]
+fn advice_on_the_path_repeats_no_warning() {
+    let [_, _, chain, _] = files();
+    let anchors = roots(&ca("Root", ROOT).pem());
+    let none = RootCertStore::empty();
+    let test_ca = ca("Fake LE Intermediate", CA).pem();
+    let staged = ForgedCert { issuer: "Fake LE Intermediate", ..leaf() }.pem() + &test_ca;
+    let no_path = "cert.pem has no path to a root of the system's trust store: the chain does not end at one";
+    let rows = [
+        (&chain, &anchors, vec!["* chain: has a path to a trust anchor".to_owned()]),
+        (&chain, &none, vec![format!("! chain: {no_path}")]),
+        (
+            &expired().concat(),
+            &none,
+            vec!["! chain: cert.pem: the intermediate Expired CA expired at 2021-01-01T00:00:00Z".into()],
+        ),
+        (&staged, &none, vec!["* chain: 2 certificates".into()]),
+    ];
+    for (cert, anchors, expected) in rows {
+        let input = Input { anchors: Some(anchors), is_path_advisory: true, ..Input::new(cert) };
+        let (lines, _) = input.check();
+        let found: Vec<&str> = lines.lines().filter(|line| line.contains(" chain: ")).collect();
+        assert_eq!(found, expected, "{lines}");
+    }
+}
+
 #[test]
 fn likely_chain_problems_are_warnings() {
     let [leaf, ..] = files();
