@@ -1,101 +1,74 @@
-//! Checks around a change of `cert_id`, for every command that makes one: the certificate covers the site, and afterwards
-//! the site is bound to it.
+//! The check before a change of `cert_id`, for every command that makes one: the certificate covers the site.
 
 use serde_json::{Map, Value};
 
 use super::label;
 use crate::api::{ApiObject, Site};
 use crate::bundle::{Bundle, Files};
-use crate::cmd::session::{CONTRADICTION_HINT, Session};
+use crate::cmd::session::Session;
 use crate::error::{CommandError, ErrorKind};
 use crate::names::Domain;
 use crate::report::Report;
 use crate::text::{list, sanitize};
 
-/// A change of `cert_id`.
-pub(super) struct Binding<'a> {
-    domain: &'a Domain,
-    /// The site in messages.
-    label: String,
-    /// Whether it is bound to a record now, readable or not.
-    is_bound: bool,
-    /// The record to bind it to; `None`: to no record.
-    pub(super) cert: Option<u64>,
+/// The record that a value of `cert_id` names; `None`: no record.
+pub(super) fn record(cert_id: &Value) -> Option<u64> {
+    cert_id.as_u64().filter(|id| *id != 0)
 }
 
-impl<'a> Binding<'a> {
-    /// The change that these fields make, if they have a `cert_id`. `before` is the site, unless it is to be created.
-    pub(super) fn of(
-        fields: &Map<String, Value>,
-        domain: &'a Domain,
-        before: Option<&ApiObject<Site>>,
-    ) -> Option<Self> {
-        let cert = fields.get("cert_id")?.as_u64().filter(|id| *id != 0);
+/// Refuses fields that leave the site without a certificate that covers it, or warns if that is allowed. `before` is the
+/// site, unless it is to be created.
+pub(super) async fn check(
+    fields: &Map<String, Value>,
+    domain: &Domain,
+    before: Option<&ApiObject<Site>>,
+    allow_uncovered: bool,
+    session: &Session,
+    report: &mut Report,
+) -> Result<(), CommandError> {
+    let Some(cert_id) = fields.get("cert_id") else { return Ok(()) };
+    let site = before.map_or_else(|| domain.to_string(), label);
+    let uncovered = if let Some(cert) = record(cert_id) {
+        let names = uncovering_names(cert, domain, session, report).await;
+        names.map(|names| format!("certificate {cert} does not cover {site}, only {}", list(&names)))
+    } else {
         let is_bound = before.is_some_and(|site| !site.known.is_unbound());
-        Some(Self { domain, label: before.map_or_else(|| domain.to_string(), label), is_bound, cert })
-    }
-
-    /// Refuses a binding that leaves the site without a certificate that covers it, or warns if that is allowed.
-    pub(super) async fn check(
-        &self,
-        allow_uncovered: bool,
-        session: &Session,
-        report: &mut Report,
-    ) -> Result<(), CommandError> {
-        let uncovered = match self.cert {
-            Some(cert) => self.uncovered(cert, session, report).await,
-            None => self.is_bound.then(|| format!("{} would be left without a certificate", self.label)),
-        };
-        match uncovered {
-            Some(uncovered) if !allow_uncovered => {
-                let message = format_args!("{uncovered}; nothing was changed");
-                Err(CommandError::new(ErrorKind::Refused, message)
-                    .hint("bind another certificate, or pass --allow-uncovered"))
-            }
-            uncovered => {
-                report.warnings.extend(uncovered);
-                Ok(())
-            }
+        is_bound.then(|| format!("{site} would be left without a certificate"))
+    };
+    match uncovered {
+        Some(uncovered) if !allow_uncovered => {
+            let message = format_args!("{uncovered}; nothing was changed");
+            let error = CommandError::new(ErrorKind::Refused, message);
+            Err(error.hint("bind another certificate, or pass --allow-uncovered"))
+        }
+        uncovered => {
+            report.warnings.extend(uncovered);
+            Ok(())
         }
     }
+}
 
-    /// Fails if the saved site is not bound to the record.
-    pub(super) fn require(&self, saved: &ApiObject<Site>) -> Result<(), CommandError> {
-        let known = &saved.known;
-        if known.cert_id == self.cert && known.unreadable_cert_id.is_none() {
-            return Ok(());
-        }
-        let bound = match (known.cert_id, &known.unreadable_cert_id) {
-            (Some(id), _) => format!("certificate {id}"),
-            (None, Some(unreadable)) => format!("a cert_id that cannot be read ({unreadable})"),
-            (None, None) => "no certificate".into(),
-        };
-        let message = format_args!(
-            "{} is bound to {bound}, although the service reported that the change was saved",
-            label(saved)
-        );
-        Err(CommandError::new(ErrorKind::Service, message).hint(CONTRADICTION_HINT))
-    }
-
-    /// Says that the certificate does not cover the domain, if that is known. Only the certificate itself counts: the
-    /// listing may show fewer names than the certificate has, or a name that it does not have.
-    async fn uncovered(&self, cert: u64, session: &Session, report: &mut Report) -> Option<String> {
-        let download = match session.client.download(cert).await {
-            // The record does not exist or belongs to another account; the service refuses it (section 4.7).
-            Err(cause) if cause.refused_status() == Some(404) => return None,
-            download => download.ok(),
-        };
-        let bundle = download.map(|download| {
-            let files = Files { cert: "the record".into(), issuers: None, key: None };
-            Bundle::from_bytes(&files, download.cert_pem.as_bytes(), None, None)
-        });
-        let Some(chain) = bundle.and_then(|bundle| bundle.chain.ok()) else {
-            report.warnings.push(format!("cannot tell whether certificate {cert} covers {}", self.domain));
-            return None;
-        };
-        let names: Vec<String> = chain.leaf.dns_names().map(sanitize).collect();
-        let is_covered = self.domain.is_covered_by_any(chain.leaf.dns_names());
-        (!is_covered)
-            .then(|| format!("certificate {cert} does not cover {}, only {}", self.label, list(&names)))
-    }
+/// The names of a certificate that is known not to cover the domain. Only the certificate itself counts: the listing may
+/// show fewer names than the certificate has, or a name that it does not have.
+async fn uncovering_names(
+    cert: u64,
+    domain: &Domain,
+    session: &Session,
+    report: &mut Report,
+) -> Option<Vec<String>> {
+    let download = match session.client.download(cert).await {
+        // The record does not exist or belongs to another account; the service refuses it (section 4.7).
+        Err(cause) if cause.refused_status() == Some(404) => return None,
+        download => download.ok(),
+    };
+    let bundle = download.map(|download| {
+        let files = Files { cert: "the record".into(), issuers: None, key: None };
+        Bundle::from_bytes(&files, download.cert_pem.as_bytes(), None, None)
+    });
+    let Some(chain) = bundle.and_then(|bundle| bundle.chain.ok()) else {
+        report.warnings.push(format!("cannot tell whether certificate {cert} covers {domain}"));
+        return None;
+    };
+    let is_covered = domain.is_covered_by_any(chain.leaf.dns_names());
+    (!is_covered).then(|| chain.leaf.dns_names().map(sanitize).collect())
 }

@@ -5,12 +5,11 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
-use super::binding::Binding;
-use super::label;
+use super::{binding, label};
 use crate::api::{ApiObject, Site};
 use crate::cli::WaitArgs;
 use crate::clock::Deadline;
-use crate::cmd::session::Session;
+use crate::cmd::session::{CONTRADICTION_HINT, Session};
 use crate::error::{CommandError, ErrorKind};
 use crate::fields;
 use crate::report::Report;
@@ -26,7 +25,6 @@ pub(super) fn verify(
     site: &ApiObject<Site>,
     sent: &Map<String, Value>,
     ignored: &[String],
-    binding: Option<&Binding<'_>>,
     report: &mut Report,
 ) -> Result<(), CommandError> {
     report.set("site", &site.json);
@@ -43,7 +41,7 @@ pub(super) fn verify(
         }
     }
     if ignored.is_empty() {
-        return binding.map_or(Ok(()), |binding| binding.require(site));
+        return sent.get("cert_id").map_or(Ok(()), |cert_id| require_binding(site, binding::record(cert_id)));
     }
     let others = match saved().map(|(name, _)| name).collect::<Vec<_>>().as_slice() {
         [] => "no other field was sent".to_owned(),
@@ -66,6 +64,20 @@ pub(super) fn verify(
     let ignored: Vec<String> = ignored.iter().map(|name| sanitize(name)).collect();
     let message = format_args!("the service ignored {} of {}; {others}", list(&ignored), label(site));
     Err(CommandError::new(ErrorKind::Service, message).hint(hint))
+}
+
+/// Fails if the saved site is not bound to the record.
+fn require_binding(site: &ApiObject<Site>, wanted: Option<u64>) -> Result<(), CommandError> {
+    let bound = match (site.known.cert_id, &site.known.unreadable_cert_id) {
+        (_, Some(unreadable)) => format!("a cert_id that cannot be read ({unreadable})"),
+        (found, None) if found == wanted => return Ok(()),
+        (Some(id), None) => format!("certificate {id}"),
+        (None, None) => "no certificate".into(),
+    };
+    let site = label(site);
+    let message =
+        format_args!("{site} is bound to {bound}, although the service reported that the change was saved");
+    Err(CommandError::new(ErrorKind::Service, message).hint(CONTRADICTION_HINT))
 }
 
 /// Reports the site as it is now, and waits for the edge if `--wait` was given.

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::binding::Binding;
+use super::binding;
 use super::change::{self, contains};
 use super::field_update::FieldUpdate;
 use super::label;
@@ -36,10 +36,8 @@ pub(super) async fn run(
         let hint = format!("run `edgecert sites update {}` to change it", site.known.id);
         return Err(CommandError::new(ErrorKind::Service, message).hint(hint));
     }
-    let binding = Binding::of(&update.fields, &args.domain, None);
-    if let Some(binding) = &binding {
-        binding.check(args.fields.allow_uncovered, &session, report).await?;
-    }
+    let allow_uncovered = args.fields.allow_uncovered;
+    binding::check(&update.fields, &args.domain, None, allow_uncovered, &session, report).await?;
     let saved = match session.client.create_site(&update.fields).await {
         Err(cause) if cause.is_retryable() => {
             find_created(&args.domain, cause, &update.fields, &session, report).await?
@@ -62,7 +60,7 @@ pub(super) async fn run(
     };
     report.push(format!("{}: created", label(&site)));
     show_dns_record(&site, report);
-    change::verify(&site, &update.fields, &saved.ignored_fields, binding.as_ref(), report)?;
+    change::verify(&site, &update.fields, &saved.ignored_fields, report)?;
     change::finish(args.wait, site, &session, report).await.map(drop)
 }
 

@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::binding::Binding;
 use super::field_update::FieldUpdate;
-use super::{change, label, plain, scalars};
+use super::{binding, change, label, plain, scalars};
 use crate::cli::{Assignment, BindArgs, FieldArgs, UpdateArgs};
 use crate::cmd::session::{SEE_REASON_HINT, Session, not_done};
 use crate::context::Context;
@@ -38,11 +37,8 @@ pub(super) async fn run(
         report.push(format!("{}: already up to date", label(&before)));
         return change::finish(args.wait, before, &session, report).await.map(drop);
     }
-    let (id, sent) = (before.known.id, &update.fields);
-    let binding = Binding::of(sent, &before.known.domain, Some(&before));
-    if let Some(binding) = &binding {
-        binding.check(args.fields.allow_uncovered, &session, report).await?;
-    }
+    let (id, sent, allow_uncovered) = (before.known.id, &update.fields, args.fields.allow_uncovered);
+    binding::check(sent, &before.known.domain, Some(&before), allow_uncovered, &session, report).await?;
     let saved = session.client.update_site(id, sent).await.map_err(|cause| {
         let has_reference = ["cert_id", "package_id"].iter().any(|name| sent.contains_key(*name));
         let hint = match cause.refused_status() {
@@ -64,9 +60,9 @@ pub(super) async fn run(
             sanitize(&plain(&change.after))
         ));
     }
-    let verified = change::verify(&after, sent, &saved.ignored_fields, binding.as_ref(), report);
+    let verified = change::verify(&after, sent, &saved.ignored_fields, report);
     if verified.is_ok() {
-        let done = match binding.and_then(|binding| binding.cert) {
+        let done = match sent.get("cert_id").and_then(binding::record) {
             Some(cert) if sent.len() == 1 => format!("bound to certificate {cert}"),
             _ => "saved".to_owned(),
         };
