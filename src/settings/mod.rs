@@ -61,8 +61,6 @@ pub(crate) struct Settings {
     pub(crate) verify: Verify,
     /// How often `sync` handshakes with the sites of an unchanged lineage; zero means never.
     pub(crate) verify_every: Duration,
-    /// `None` if there is none, so that nothing is recorded.
-    pub(crate) state_dir: Option<PathBuf>,
     /// `HOST:PORT` of each edge to verify; if empty, the addresses of the site's `cname`.
     pub(crate) edge_addresses: Vec<String>,
     pub(crate) trust_anchors: TrustPolicy,
@@ -86,7 +84,6 @@ impl Settings {
             wait: merged.wait.map_or(Duration::from_secs(WAIT), Seconds::duration),
             verify: merged.verify.unwrap_or(VERIFY),
             verify_every: merged.verify_every.map_or(Duration::from_secs(VERIFY_EVERY), Seconds::duration),
-            state_dir: merged.local.state_dir.or_else(|| default_state_dir(env)),
             edge_addresses: merged.local.edge_address.map(EdgeAddresses::into_vec).unwrap_or_default(),
             trust_anchors: TrustPolicy::new(merged.trust_anchors, env),
             rebind: merged.rebind.unwrap_or(false),

@@ -47,9 +47,7 @@ pub(crate) enum SitesCommand {
 Examples:
   edgecert sites list
   edgecert sites list --domain '*.example.com'
-  edgecert sites list --without-cert --unsynced --json
-
-Days left are known only for certificates that edgecert deployed from this host.")]
+  edgecert sites list --without-cert --unsynced --json")]
 pub(crate) struct ListArgs {
     /// Only sites whose domain matches: `*` is any text, `?` any one character, `[ab]` one of these
     #[arg(long, value_name = "GLOB")]

@@ -1,23 +1,17 @@
-//! `edgecert sites list`: lists the sites, with the expiry of the certificates that this host deployed.
+//! `edgecert sites list`.
 
 use anstyle::AnsiColor;
 
 use super::plain;
 use crate::api::{ApiObject, Site};
 use crate::cli::{ListArgs, WaitArgs};
-use crate::clock;
 use crate::cmd::session::{Session, require_complete};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::report::{Cell, Report, Table};
-use crate::settings::Settings;
-use crate::state::{Deployments, ServiceDeployments, Store};
 use crate::text::count;
 
 const HEADS: [&str; 7] = ["id", "domain", "cname", "enabled", "status", "certificate", "synced"];
-
-/// Days left below which a certificate is highlighted.
-const EXPIRES_SOON_DAYS: i64 = 14;
 
 pub(super) async fn run(args: &ListArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
     let session = Session::open(&args.service, WaitArgs::default(), context)?;
@@ -26,10 +20,9 @@ pub(super) async fn run(args: &ListArgs, context: &Context, report: &mut Report)
     list.items.retain(|site| is_selected(site, args));
     let sites = &list.items;
     report.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
-    let deployments = deployments(&session.settings);
     let mut table = Table::new(&HEADS);
     for site in sites {
-        table.row(cells(site, &deployments));
+        table.row(cells(site));
     }
     match sites.len() {
         0 if total == 0 => report.push("the account has no site"),
@@ -45,7 +38,7 @@ fn is_selected(site: &ApiObject<Site>, args: &ListArgs) -> bool {
         && !(args.unsynced && site.known.config_synced)
 }
 
-fn cells(site: &ApiObject<Site>, deployments: &ServiceDeployments) -> [Cell; 7] {
+fn cells(site: &ApiObject<Site>) -> [Cell; 7] {
     let known = &site.known;
     let yes_or = |yes: bool, colour| if yes { Cell::from("yes") } else { Cell::coloured("no", colour) };
     let status = site.json.get("site_status").map(plain).unwrap_or_default();
@@ -55,28 +48,14 @@ fn cells(site: &ApiObject<Site>, deployments: &ServiceDeployments) -> [Cell; 7] 
         known.cname.as_deref().unwrap_or("-").into(),
         yes_or(known.enabled, AnsiColor::Red),
         status.into(),
-        certificate(known, deployments),
+        certificate(known),
         yes_or(known.config_synced, AnsiColor::Yellow),
     ]
 }
 
-fn certificate(site: &Site, deployments: &ServiceDeployments) -> Cell {
-    let Some(id) = site.cert_id else {
-        let text = if site.is_unbound() { "none" } else { "unreadable" };
-        return Cell::coloured(text, AnsiColor::Yellow);
-    };
-    let Some(stored) = deployments.stored_in(id) else { return id.to_string().into() };
-    let days = (stored.leaf.not_after - clock::now()).whole_days();
-    if days < 0 {
-        return Cell::coloured(format!("{id}, expired"), AnsiColor::Red);
+fn certificate(site: &Site) -> Cell {
+    match site.cert_id {
+        Some(id) => id.to_string().into(),
+        None => Cell::coloured(if site.is_unbound() { "none" } else { "unreadable" }, AnsiColor::Yellow),
     }
-    let days_left = format!("{id}, {} left", count(usize::try_from(days).unwrap_or_default(), "day"));
-    if days < EXPIRES_SOON_DAYS { Cell::coloured(days_left, AnsiColor::Yellow) } else { days_left.into() }
-}
-
-/// What this host deployed to the service, which does not list when certificates expire.
-fn deployments(settings: &Settings) -> ServiceDeployments {
-    let directory = settings.state_dir.as_deref().filter(|directory| directory.is_dir());
-    let states = directory.map(|directory| Store::at(directory).read_all().0).unwrap_or_default();
-    Deployments::from_iter(states).of_service(&settings.base_url.to_string())
 }

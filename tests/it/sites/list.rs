@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{shop, site, sites};
-use crate::harness::{Lineage, edgecert, request_lines};
+use crate::harness::{edgecert, request_lines};
 
 fn domains(json: &Value) -> Vec<&str> {
     json["sites"].as_array().unwrap().iter().map(|site| site["domain"].as_str().unwrap()).collect()
@@ -53,17 +53,6 @@ fn filters_narrow_the_list() {
     assert_eq!(listed(&["--unsynced"]), "shop.example.com");
     let text = sites(&service, &["list", "--domain", "*.net"]).succeeds().stdout;
     assert_eq!(text, "none of 2 sites matches\n");
-}
-
-#[test]
-fn deployed_certificate_shows_days_left() {
-    let service = shop();
-    let lineage = Lineage::issued_for(&["shop.example.com"]);
-    let state = lineage.path().join("state");
-    let deploy = edgecert().called_by_certbot(&lineage).against(&service);
-    deploy.env("EDGECERT_STATE_DIR", &state).succeeds();
-    let output = sites(&service, &["list"]).env("EDGECERT_STATE_DIR", &state).succeeds();
-    assert!(output.stdout.contains("5, ") && output.stdout.contains(" days left"), "{}", output.stdout);
 }
 
 /// Section 4.5 of the API document.
