@@ -46,22 +46,9 @@ impl NewSightings {
     }
 }
 
-/// What a deployment learned about the edge of a site.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct EdgeFindings {
-    /// Whether earlier sightings no longer count, because visitors get no certificate, or one of another lineage, or
-    /// because verification is off.
-    pub(crate) is_void: bool,
-    /// In the order of the handshakes.
-    pub(crate) seen: Vec<NewSightings>,
-}
-
-impl EdgeFindings {
-    /// The findings for a site whose certificate does not come from this lineage.
-    pub(crate) fn left_to_others() -> Self {
-        Self { is_void: true, seen: Vec::new() }
-    }
-}
+/// What a deployment learned about the edge of a site, in the order of the handshakes. `None`: earlier sightings no longer
+/// count, because visitors get no certificate, or one of another lineage, or because verification is off.
+pub(crate) type EdgeFindings = Option<Vec<NewSightings>>;
 
 impl EdgeMemory {
     /// Deserializes a memory. An invalid one becomes empty, so that the rest of the state file remains usable.
@@ -91,12 +78,10 @@ impl EdgeMemory {
     }
 
     /// Adds what a deployment learned.
-    pub(crate) fn add(&mut self, findings: &EdgeFindings) {
-        if findings.is_void {
-            self.seen.clear();
-        }
-        for seen in &findings.seen {
-            self.see(seen);
+    pub(crate) fn add(&mut self, findings: Option<&[NewSightings]>) {
+        match findings {
+            Some(rounds) => rounds.iter().for_each(|new| self.see(new)),
+            None => self.seen.clear(),
         }
     }
 
@@ -207,9 +192,9 @@ mod tests {
     #[test]
     fn findings_may_void_earlier_sightings() {
         let mut memory = memory(&[seen(&[Some(leaf("new", 1))], true)]);
-        memory.add(&EdgeFindings::default());
+        memory.add(Some(&[]));
         assert!(memory.has_sightings());
-        memory.add(&EdgeFindings::left_to_others());
+        memory.add(None);
         assert!(memory.is_empty());
     }
 

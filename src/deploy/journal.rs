@@ -377,7 +377,7 @@ pub(crate) fn recorded_sites(sites: &[SiteReport], state: &LineageState) -> Vec<
         let known = by_id.or_else(|| by_host.get(site.domain.host())).copied();
         if is_own(site) {
             let mut edge = known.map(|known| known.edge.clone()).unwrap_or_default();
-            edge.add(&site.findings);
+            edge.add(site.findings.as_deref());
             return Some(SiteState {
                 id: site.id,
                 domain: site.domain.clone(),

@@ -236,6 +236,6 @@ impl<'l> Scope<'_, 'l> {
         let views = self.survey.view(site.id).into_iter().chain(later);
         // Visitors get no certificate, or nothing will show which.
         let is_void = !site.serves_https() || self.verify == Verify::Off && outcome.is_deployed();
-        EdgeFindings { is_void, seen: views.map(|view| view.sightings(&self.leaf, self.now)).collect() }
+        (!is_void).then(|| views.map(|view| view.sightings(&self.leaf, self.now)).collect())
     }
 }

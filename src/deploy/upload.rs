@@ -105,7 +105,9 @@ impl Rollout<'_> {
         };
         // The error says it.
         site.is_explained = site.detail.is_some();
-        site.findings.is_void = self.settings.verify == Verify::Off && site.outcome.is_deployed();
+        if self.settings.verify == Verify::Off && site.outcome.is_deployed() {
+            site.findings = None;
+        }
         site
     }
 

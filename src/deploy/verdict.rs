@@ -64,9 +64,7 @@ pub(super) fn report_untouched(
             _ => continue,
         };
         let findings = match target.action {
-            Action::Ignore | Action::NotNeeded(NotNeeded::Superseded { .. }) => {
-                EdgeFindings::left_to_others()
-            }
+            Action::Ignore | Action::NotNeeded(NotNeeded::Superseded { .. }) => None,
             _ => scope.findings(site, None, &verdict.outcome),
         };
         verdict.add_to(report, target, site, (edge, findings));

@@ -199,7 +199,7 @@ impl SiteReport {
             is_required: true,
             is_explained: false,
             cname: None,
-            findings: EdgeFindings::default(),
+            findings: Some(Vec::new()),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::error::CommandError;
 use crate::outcome::Outcome;
 use crate::report::{Report, SiteReport, SourceReport};
 use crate::settings::Verify;
-use crate::sightings::{EdgeFindings, EdgeMemory};
+use crate::sightings::EdgeMemory;
 use crate::state::SiteState;
 use crate::text;
 use crate::verify::{Edge, EdgeView, Handshakes};
@@ -205,7 +205,7 @@ impl<'c, 'a> Check<'c, 'a> {
             id: Some(site.id),
             cert_id_before: site.cert_id,
             cert_id: site.cert_id,
-            findings: EdgeFindings::left_to_others(),
+            findings: None,
             cname: site.cname.as_deref().map(str::to_owned),
             ..SiteReport::new(&site.domain, Outcome::Superseded, Some(reason.clone()))
         };
