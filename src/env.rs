@@ -11,7 +11,7 @@ pub struct Env(HashMap<OsString, OsString>);
 /// A variable whose value is not UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not UTF-8 text")]
-pub struct NotUnicode(pub(crate) String);
+pub struct NotUnicode(String);
 
 impl Env {
     /// Reads the environment of this process.

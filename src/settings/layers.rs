@@ -12,7 +12,7 @@ use super::{
     trust_anchors,
 };
 use crate::clock::Deadline;
-use crate::env::{Env, NotUnicode};
+use crate::env::Env;
 use crate::file::recorded_path;
 use crate::secret::Secret;
 
@@ -203,7 +203,6 @@ fn read_variables(env: &Env) -> (Layer, Origins) {
                 layer = layer.or(&read);
                 None
             }
-            Err(_) if raw.to_str().is_none() => Some(NotUnicode(name.clone()).into()),
             Err(reason) => Some(SettingsError::invalid(&name, reason)),
         };
         origins.insert(key, Origin { place: format!("variable {name}"), error });
