@@ -15,35 +15,16 @@ use super::wire::{ApiObject, Listed, Record, SavedSite, Site, Uploaded};
 use crate::names::Domain;
 
 /// All sites and records of the account.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Listing {
-    pub(crate) records: Vec<Record>,
-    pub(crate) sites: Vec<Site>,
-    /// Records that unreadable sites are bound to.
-    pub(crate) unreadable: Vec<u64>,
-    /// Why sites may be missing.
-    pub(crate) site_gaps: Vec<Gap>,
-    /// Why records may be missing.
-    pub(crate) record_gaps: Vec<Gap>,
-    /// Whether a site that is not listed may be bound to any record.
-    pub(crate) hides_bindings: bool,
+    pub(crate) records: List<Record>,
+    pub(crate) sites: List<Site>,
 }
 
 impl Listing {
-    pub(crate) fn new(records: List<Record>, sites: List<Site>) -> Self {
-        Self {
-            records: records.items,
-            sites: sites.items,
-            unreadable: sites.unreadable,
-            site_gaps: sites.gaps,
-            record_gaps: records.gaps,
-            hides_bindings: sites.hides_bindings,
-        }
-    }
-
     /// Why sites or records may be missing; empty for a complete listing.
     pub(crate) fn gaps(&self) -> impl Iterator<Item = &Gap> {
-        self.site_gaps.iter().chain(&self.record_gaps)
+        self.sites.gaps.iter().chain(&self.records.gaps)
     }
 }
 
@@ -55,7 +36,7 @@ impl Client {
         if is_record_missing(&records, &sites) {
             records = self.records().await?;
         }
-        Ok(Listing::new(records, sites))
+        Ok(Listing { records, sites })
     }
 
     /// `GET /api/certs` (section 4.1), as `Record` or `ApiObject<Record>`.
@@ -147,14 +128,4 @@ fn is_record_missing(records: &List<Record>, sites: &List<Site>) -> bool {
     listed.sort_unstable();
     let mut bound = sites.items.iter().filter_map(|site| site.cert_id);
     records.gaps.is_empty() && bound.any(|id| listed.binary_search(&id).is_err())
-}
-
-#[cfg(test)]
-impl Listing {
-    /// An empty listing that reports a larger total.
-    pub(crate) fn truncated() -> Self {
-        let truncated = serde_json::json!({"list": [], "total": 1});
-        let lists = List::of(&truncated).zip(List::of(&truncated));
-        lists.map(|(records, sites)| Self::new(records, sites)).unwrap_or_default()
-    }
 }

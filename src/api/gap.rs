@@ -18,6 +18,8 @@ pub(crate) struct Gap {
     message: String,
     /// Those of the elements that it may lack; `None`: any.
     domains: Option<Vec<Domain>>,
+    /// The records that these elements may be bound to; `None`: any.
+    records: Option<Vec<u64>>,
 }
 
 /// Maximum depth of the objects that are searched for `total` and the like. Elements are not searched.
@@ -51,21 +53,30 @@ impl Gap {
             (is_null && total != Some(0)).then(|| format!("the service sent null as its list of {kind}")),
             error.map(|error| format!("the service reported an error with its list of {kind}: {error}")),
         ];
-        messages.into_iter().flatten().map(|message| Self { message, domains: None }).collect()
+        messages.into_iter().flatten().map(|message| Self { message, domains: None, records: None }).collect()
     }
 
     /// The gap that unreadable elements leave.
     pub(super) fn of_elements(unreadable: Vec<Unreadable>, kind: ListKind) -> Option<Self> {
+        if unreadable.is_empty() {
+            return None;
+        }
         let number = count(unreadable.len(), "element");
         let message = format!("the service's list of {kind} has {number} that cannot be read");
-        let is_complete = unreadable.is_empty();
-        let domains: Option<Vec<_>> = unreadable.into_iter().map(|element| element.domains).collect();
-        (!is_complete).then(|| Self { message, domains: domains.map(|domains| domains.concat()) })
+        let records = unreadable.iter().map(|element| element.records.clone()).collect::<Option<Vec<_>>>();
+        let domains = unreadable.into_iter().map(|element| element.domains).collect::<Option<Vec<_>>>();
+        let (domains, records) = (domains.map(|domains| domains.concat()), records.map(|ids| ids.concat()));
+        Some(Self { message, domains, records })
     }
 
     /// Whether the list may lack an element for a domain that meets the condition.
     pub(crate) fn may_hide(&self, is_relevant: impl Fn(&Domain) -> bool) -> bool {
         self.domains.as_ref().is_none_or(|domains| domains.iter().any(is_relevant))
+    }
+
+    /// Whether the list may lack a site that is bound to this record.
+    pub(crate) fn may_hide_binding(&self, record: u64) -> bool {
+        self.records.as_ref().is_none_or(|records| records.contains(&record))
     }
 }
 
@@ -103,4 +114,17 @@ fn reported_error(json: &Value) -> Option<&Value> {
 /// Whether a value is neither null, false, zero nor empty.
 fn is_set(value: &Value) -> bool {
     !["null", "false", "0", "\"\"", "[]", "{}"].contains(&value.to_string().as_str())
+}
+
+#[cfg(test)]
+impl Gap {
+    /// The gap of a list that may lack anything.
+    pub(crate) fn any() -> Self {
+        Self { message: "truncated".into(), domains: None, records: None }
+    }
+
+    /// The gap of a list that may only lack sites of other domains, bound to these records.
+    pub(crate) fn of_bindings(records: Vec<u64>) -> Self {
+        Self { message: "unreadable".into(), domains: Some(Vec::new()), records: Some(records) }
+    }
 }

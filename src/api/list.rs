@@ -12,12 +12,8 @@ use crate::names::Domain;
 #[derive(Debug)]
 pub(crate) struct List<T> {
     pub(crate) items: Vec<T>,
-    /// Records that unreadable elements are bound to.
-    pub(crate) unreadable: Vec<u64>,
     /// Why elements may be missing; empty for a complete list.
     pub(crate) gaps: Vec<Gap>,
-    /// Whether a site that is not among the items may be bound to any record.
-    pub(crate) hides_bindings: bool,
 }
 
 impl<T: Listed> List<T> {
@@ -39,11 +35,9 @@ impl<T: Listed> List<T> {
         let without_id = unreadable.iter().filter(|element| element.id.is_none()).count();
         let listed = (!list.is_null()).then_some(ids.len() + without_id);
         let mut gaps = Gap::of_response(outline, listed, kind);
-        let hides_bindings = !gaps.is_empty() || unreadable.iter().any(|element| !element.is_binding_known);
-        let records = unreadable.iter().filter_map(|element| element.record).collect();
         gaps.extend(Gap::of_elements(unreadable, kind));
         items.shrink_to_fit();
-        Some(Self { items, unreadable: records, gaps, hides_bindings })
+        Some(Self { items, gaps })
     }
 
     /// The gap that may hide an element for a domain.
@@ -54,6 +48,10 @@ impl<T: Listed> List<T> {
 
 #[cfg(test)]
 impl<T: Listed> List<T> {
+    pub(crate) fn complete(items: Vec<T>) -> Self {
+        Self { items, gaps: Vec::new() }
+    }
+
     /// Reads a response that holds no secret; `None` if it is invalid.
     pub(crate) fn of(json: &Value) -> Option<Self> {
         super::response::Response::of(200, [json.to_string().as_bytes()], std::sync::Arc::default())
@@ -80,7 +78,8 @@ mod tests {
     fn unreadable_elements_are_reported() {
         let json = json!({"sites": [{"id": 1, "domain": "a.example"}, {"cert_id": 7}], "total": 9});
         let list: List<Site> = List::of(&json).unwrap();
-        assert_eq!((list.items.len(), list.unreadable), (1, vec![7]));
+        let hides_binding = |record| list.gaps[1].may_hide_binding(record);
+        assert_eq!((list.items.len(), hides_binding(7), hides_binding(8)), (1, true, false));
         let unreadable = "the service's list of sites has 1 element that cannot be read";
         assert_eq!(gaps(&json), ["the service lists only 2 of 9 sites", unreadable]);
         for json in [json!([1, 2]), json!([{"name": "without id"}])] {
@@ -160,7 +159,7 @@ mod tests {
         let may_hide = |element: Value| {
             let list: List<Site> = List::of(&json!([{"id": 1, "domain": "a.example"}, element])).unwrap();
             let hides = |domain: &str| list.gap_for(&domain.parse().unwrap()).is_some();
-            (hides("b.example"), hides("c.example"), list.hides_bindings)
+            (hides("b.example"), hides("c.example"), list.gaps[0].may_hide_binding(5))
         };
         assert_eq!(may_hide(json!({"id": "x", "domain": "b.example"})), (true, false, false));
         assert_eq!(may_hide(json!({"id": 2, "domain": ""})), (false, false, false));

@@ -30,10 +30,8 @@ pub(crate) trait Element: Sized {
 #[derive(Debug, Default)]
 pub(crate) struct Unreadable {
     pub(super) id: Option<u64>,
-    /// The record that it is bound to.
-    pub(super) record: Option<u64>,
-    /// Otherwise it may be bound to any record.
-    pub(super) is_binding_known: bool,
+    /// The record that it is bound to, if any; `None` if that may be any record.
+    pub(super) records: Option<Vec<u64>>,
     /// `None` if it may have any.
     pub(super) domains: Option<Vec<Domain>>,
 }

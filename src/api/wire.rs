@@ -128,14 +128,12 @@ impl Fields {
 
     /// What they show of an element that cannot be read.
     fn unreadable(&self) -> Unreadable {
-        let binding = self.binding();
         let domains = self.domains();
         let has_none =
             self.domain.as_ref().and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
         Unreadable {
             id: self.id.as_ref().and_then(id),
-            is_binding_known: binding.is_ok(),
-            record: binding.unwrap_or_default(),
+            records: self.binding().ok().map(Vec::from_iter),
             domains: (has_none || !domains.is_empty()).then_some(domains),
         }
     }

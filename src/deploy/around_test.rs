@@ -10,7 +10,7 @@ use time::{Duration, OffsetDateTime};
 use super::left_behind::left_by_renewal;
 use super::scope::{Scope, SurveyGroup};
 use super::survey::{Survey, tried};
-use crate::api::{Listing, Record, Site};
+use crate::api::{Gap, List, Listing, Record, Site};
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::{ChangedRecords, Outcome};
@@ -92,9 +92,9 @@ impl Host {
 }
 
 impl<'h> Case<'h> {
-    fn generate(rng: &mut Rng, host: &'h Host, truncated: &Listing, domains: &[Domain]) -> Self {
+    fn generate(rng: &mut Rng, host: &'h Host, domains: &[Domain]) -> Self {
         let records: Vec<Record> = (1..=rng.u64(..=7)).map(|id| record(rng, id, domains)).collect();
-        let listing = IndexedListing::new(listing(rng, records, truncated, domains));
+        let listing = IndexedListing::new(listing(rng, records, domains));
         let own = leaf(rng, LINEAGE);
         let is_asked_for = rng.u8(..3) == 0;
         let requested = domains.iter().filter(|_| is_asked_for && rng.u8(..4) == 0).cloned().collect();
@@ -210,22 +210,21 @@ fn addresses(sites: &[&Site]) -> Vec<*const Site> {
     sites.iter().map(|site| std::ptr::from_ref(*site)).collect()
 }
 
-fn listing(rng: &mut Rng, records: Vec<Record>, truncated: &Listing, domains: &[Domain]) -> Listing {
+fn listing(rng: &mut Rng, records: Vec<Record>, domains: &[Domain]) -> Listing {
     let mut sites: Vec<Site> = (1..=rng.u64(..=8)).map(|id| site(rng, id, domains)).collect();
     // A page that was sent twice.
     if rng.u8(..8) == 0 {
         sites.extend(sites.first().cloned());
     }
-    let mut listing = Listing { records, sites, ..Listing::default() };
-    if rng.u8(..8) == 0 {
-        listing.site_gaps = truncated.site_gaps.clone();
-        listing.hides_bindings = truncated.hides_bindings;
+    let (mut records, mut sites) = (List::complete(records), List::complete(sites));
+    for gaps in [&mut sites.gaps, &mut records.gaps] {
+        gaps.extend((rng.u8(..8) == 0).then(Gap::any));
     }
-    if rng.u8(..8) == 0 {
-        listing.record_gaps = truncated.record_gaps.clone();
+    let unreadable: Vec<u64> = (1..=8).filter(|_| rng.u8(..24) == 0).collect();
+    if !unreadable.is_empty() {
+        sites.gaps.push(Gap::of_bindings(unreadable));
     }
-    listing.unreadable = (1..=8).filter(|_| rng.u8(..24) == 0).collect();
-    listing
+    Listing { records, sites }
 }
 
 fn record(rng: &mut Rng, id: u64, domains: &[Domain]) -> Record {
@@ -319,11 +318,10 @@ fn compare_decisions(accounts: u64) {
     let domains: Vec<Domain> = NAMES.iter().map(|name| name.parse().unwrap()).collect();
     let hosts: Vec<Host> =
         (0..HOSTS).map(|seed| Host::generate(&mut Rng::with_seed(seed), &domains)).collect();
-    let truncated = Listing::truncated();
     for seed in 0..accounts {
         let mut rng = Rng::with_seed(seed);
         let host = &hosts[rng.usize(..hosts.len())];
-        let case = Case::generate(&mut rng, host, &truncated, &domains);
+        let case = Case::generate(&mut rng, host, &domains);
         let names = Names::of(case.leaf.names.iter().map(String::as_str));
         let whole = case.decisions(&Account::whole(&case.listing));
         let part = case.listing.around(&names, &case.requested, host.records.iter().copied());

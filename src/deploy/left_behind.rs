@@ -34,7 +34,7 @@ pub(crate) fn left_behind(
     let is_due = |site: &Site, leaf: &StoredLeaf| {
         leaf.leaf.not_after < now + DUE && !deployments.has_any(&site.domain)
     };
-    messages(listing.sites.iter(), deployments, is_due)
+    messages(listing.sites.items.iter(), deployments, is_due)
 }
 
 fn messages<'a>(

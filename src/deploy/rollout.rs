@@ -114,7 +114,7 @@ impl Rollout<'_> {
         };
         self.require_earlier_sites(&scope, listing)?;
         // An incomplete listing may lack a covered site.
-        let may_skip = self.settings.skip_unmatched && listing.listing().site_gaps.is_empty();
+        let may_skip = self.settings.skip_unmatched && listing.listing().sites.gaps.is_empty();
         if !scope.has_sites(may_skip, report)? {
             return Ok(());
         }
@@ -142,10 +142,10 @@ impl Rollout<'_> {
         scope: &Scope<'_, '_>,
         listing: &IndexedListing,
     ) -> Result<(), CommandError> {
-        if !listing.listing().site_gaps.is_empty() || scope.requests_any() {
+        if !listing.listing().sites.gaps.is_empty() || scope.requests_any() {
             return Ok(());
         }
-        let lists_none = listing.listing().sites.is_empty();
+        let lists_none = listing.listing().sites.items.is_empty();
         let is_listed = |host: &str| listing.has_site(host);
         let all = (lists_none && self.deployment.account.is_none())
             .then(|| self.journal.all_deployments(&self.service()));
@@ -181,7 +181,7 @@ impl Rollout<'_> {
         }
         let mut sites = pending_sites(plan, &results, self.settings.verify);
         self.bind(&mut sites, |site: &PendingSite<'_>| site.is_binding_planned()).await;
-        let polling = Polling { rollout: self, edge, account_sites: listing.listing().sites.len() };
+        let polling = Polling { rollout: self, edge, account_sites: listing.listing().sites.items.len() };
         polling.wait_until_served(&mut sites).await;
         report_results(plan, &results, &sites, scope, self.settings, report);
     }

@@ -144,7 +144,7 @@ impl<'l> Scope<'_, 'l> {
             return Ok(any);
         }
         if !may_skip {
-            let sites = text::count(self.account.listing.listing().sites.len(), "site");
+            let sites = text::count(self.account.listing.listing().sites.items.len(), "site");
             let names = text::list(&self.leaf.names);
             let message = format!("none of the account's {sites} is covered by the certificate for {names}");
             let error = CommandError::new(ErrorKind::Service, message);

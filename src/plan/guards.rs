@@ -30,12 +30,7 @@ impl<'a> Planner<'_, 'a> {
         let stored = self.stored_for(domain);
         if stored.is_empty() {
             let is_hidden = !self.request.allow.guards.allow_partial
-                && self
-                    .listing
-                    .listing()
-                    .record_gaps
-                    .iter()
-                    .any(|gap| gap.may_hide(|hidden| hidden == domain));
+                && self.listing.listing().records.gap_for(domain).is_some();
             return is_hidden.then(|| Blocker::HiddenRecord(domain.clone()));
         }
         stored.iter().find_map(|record| {
@@ -50,9 +45,7 @@ impl<'a> Planner<'_, 'a> {
     /// Fails if a site that cannot be seen may lose coverage.
     fn hidden_sites(&self, id: u64) -> Option<Blocker> {
         let PlanRequest { allow, covers, keeps_names, .. } = self.request;
-        let listing = self.listing.listing();
-        let is_hidden = listing.hides_bindings
-            || listing.unreadable.contains(&id)
+        let is_hidden = self.listing.listing().sites.gaps.iter().any(|gap| gap.may_hide_binding(id))
             || self.listing.unreadable_bindings().any(|site| !covers(&site.domain));
         let is_guarded =
             is_hidden && !allow.guards.allow_partial && !allow.guards.allow_shrink && !keeps_names(id);

@@ -8,7 +8,7 @@ use crate::api::{Listing, Record, Site};
 use crate::names::{Domain, Names};
 
 /// All sites and records of an account.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct IndexedListing {
     listing: Listing,
     sites_by_host: Table,
@@ -38,8 +38,8 @@ pub(crate) struct Account<'a> {
 
 impl IndexedListing {
     pub(crate) fn new(listing: Listing) -> Self {
-        let sites = || (0..).zip(&listing.sites);
-        let records = || (0..).zip(&listing.records);
+        let sites = || (0..).zip(&listing.sites.items);
+        let records = || (0..).zip(&listing.records.items);
         let unreadable = sites().filter(|(_, site)| site.unreadable_cert_id.is_some());
         let stored =
             records().flat_map(|(at, record)| domains_of(record).map(move |domain| (domain.host(), at)));
@@ -78,7 +78,7 @@ impl IndexedListing {
 
     /// Whether a record no longer exists. An incomplete listing may lack a record that does.
     pub(crate) fn is_deleted(&self, id: u64) -> bool {
-        self.listing.record_gaps.is_empty() && !self.has_record(id)
+        self.listing.records.gaps.is_empty() && !self.has_record(id)
     }
 
     /// The records that are stored for a host, so that an upload for it may replace them: those named after it and those
@@ -143,11 +143,11 @@ impl IndexedListing {
     }
 
     fn site_at(&self, at: u32) -> Option<&Site> {
-        self.listing.sites.get(at as usize)
+        self.listing.sites.items.get(at as usize)
     }
 
     fn record_at(&self, at: u32) -> Option<&Record> {
-        self.listing.records.get(at as usize)
+        self.listing.records.items.get(at as usize)
     }
 
     fn at_host(&self, host: &str) -> impl DoubleEndedIterator<Item = u32> {
@@ -222,7 +222,7 @@ fn hash(key: impl Hash) -> u32 {
 impl<'a> Account<'a> {
     /// All sites and records of a listing.
     pub(crate) fn whole(listing: &'a IndexedListing) -> Self {
-        let (sites, records) = (&listing.listing().sites, &listing.listing().records);
+        let (sites, records) = (&listing.listing().sites.items, &listing.listing().records.items);
         Self { listing, sites: sites.iter().collect(), records: records.iter().collect() }
     }
 }
@@ -237,8 +237,8 @@ mod tests {
     fn sites_are_found_by_host_and_parent() {
         let names = ["liquid.example", "costarring.example", "other.example", "costarring.example"];
         let sites: Vec<_> = (1..).zip(names).map(|(id, name)| json!({"id": id, "domain": name})).collect();
-        let sites: List<Site> = List::of(&json!(sites)).unwrap();
-        let indexed = IndexedListing::new(Listing { sites: sites.items, ..Listing::default() });
+        let (records, sites) = (List::complete(Vec::new()), List::of(&json!(sites)).unwrap());
+        let indexed = IndexedListing::new(Listing { records, sites });
         let ids = |host: &str| indexed.at_host(host).collect::<Vec<_>>();
         assert_eq!(
             [ids("liquid.example"), ids("costarring.example"), ids("x.example")],

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use time::macros::datetime;
 
 use super::{Account, Action, Allow, IndexedListing, NotNeeded, Plan, PlanRequest, RecordLeaf, Target};
-use crate::api::{Listing, Record, Site};
+use crate::api::{Gap, List, Listing, Record, Site};
 use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::settings::Guards;
@@ -373,11 +373,11 @@ fn check_plans(accounts: u64) {
             missed: &HashMap::new(),
             allow: model.allow,
         };
-        let (unreadable, (hides_bindings, hides_records)) = (model.unreadable.clone(), model.is_partial);
-        let record_gaps = if hides_records { Listing::truncated().record_gaps } else { Vec::new() };
-        let listing =
-            Listing { records, sites, unreadable, record_gaps, hides_bindings, ..Listing::default() };
-        let listing = IndexedListing::new(listing);
+        let (mut records, mut sites) = (List::complete(records), List::complete(sites));
+        sites.gaps.push(Gap::of_bindings(model.unreadable.clone()));
+        sites.gaps.extend(model.is_partial.0.then(Gap::any));
+        records.gaps.extend(model.is_partial.1.then(Gap::any));
+        let listing = IndexedListing::new(Listing { records, sites });
         let account = Account::whole(&listing);
         let shown = ShowOnPanic { seed, model: &model };
         model.check(&Plan::new(&account, &request), &domains);

@@ -47,7 +47,8 @@ impl Listed {
     /// The steps to deploy a certificate for `a.example` and `b.example`.
     #[track_caller]
     fn steps(&self, allow: Allow) -> Vec<String> {
-        let listing = Listing::new(List::of(&self.records).unwrap(), List::of(&self.sites).unwrap());
+        let listing =
+            Listing { records: List::of(&self.records).unwrap(), sites: List::of(&self.sites).unwrap() };
         let listing = IndexedListing::new(listing);
         let leaf = Leaf {
             fingerprint: "0123456789abcdef0".into(),

@@ -18,7 +18,7 @@ const MAX_NAMES: usize = 3;
 /// One finding for each lineage that is not managed, and for each problem, or a single `ok` finding for all covered sites;
 /// then those of the other sites.
 pub(super) fn check(account: &AccountSnapshot, lineages: &[&HostLineage]) -> Vec<DoctorFinding> {
-    let sites = &account.listing.listing().sites;
+    let sites = &account.listing.listing().sites.items;
     // The lineages that their renewals deploy to a site.
     let deployed_to = |site: &Site| -> Vec<&str> {
         let deployed =

@@ -144,7 +144,7 @@ impl Doctor<'_> {
         self.findings.extend(self.runtime.block_on(findings));
         // Unmanaged lineages would be deployed to the account of the run.
         if let Some(Account { name: None, settings, snapshot: Some(snapshot), .. }) = self.accounts.first() {
-            let sites = &snapshot.listing.listing().sites;
+            let sites = &snapshot.listing.listing().sites.items;
             let (unmanaged, denied) = lineages::find_unmanaged(self.host, &lineages, sites, settings);
             self.findings.extend(denied);
             lineages.extend(unmanaged);

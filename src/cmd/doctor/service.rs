@@ -72,7 +72,7 @@ impl Account {
         let mut findings: Vec<_> = listing.gaps().map(|gap| Subject::Service.failed(gap)).collect();
         if findings.is_empty() {
             let (sites, records) =
-                (count(listing.sites.len(), "site"), count(listing.records.len(), "certificate"));
+                (count(listing.sites.items.len(), "site"), count(listing.records.items.len(), "certificate"));
             findings.push(Subject::Service.ok(format!("reachable; {sites} and {records}")));
         }
         findings.push(Subject::ApiKey.ok("accepted by the service"));

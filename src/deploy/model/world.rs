@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use fastrand::Rng;
 use time::OffsetDateTime;
 
-use crate::api::{Listing, Record, Site};
+use crate::api::{Gap, List, Listing, Record, Site};
 use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::verify::fixture::Shown;
@@ -220,16 +220,11 @@ impl World {
         let records = records.filter(|record| last.is_none_or(|last| record.id <= last));
         let is_listed = |at: &usize| hidden_site != Some(*at) && !self.sites[*at].is_deleted;
         let sites = (0..self.sites.len()).filter(is_listed);
-        let (records, sites) = (records.collect(), sites.map(|at| self.listed(at)).collect());
-        let Listing { site_gaps, record_gaps, hides_bindings, .. } = Listing::truncated();
-        Listing {
-            records,
-            sites,
-            site_gaps: site_gaps.into_iter().filter(|_| hidden_site.is_some()).collect(),
-            record_gaps: record_gaps.into_iter().filter(|_| last.is_some()).collect(),
-            hides_bindings: hides_bindings && hidden_site.is_some(),
-            ..Listing::default()
-        }
+        let mut records = List::complete(records.collect());
+        let mut sites = List::complete(sites.map(|at| self.listed(at)).collect());
+        sites.gaps.extend(hidden_site.map(|_| Gap::any()));
+        records.gaps.extend(last.map(|_| Gap::any()));
+        Listing { records, sites }
     }
 
     /// `GET /api/sites/{id}`
