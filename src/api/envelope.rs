@@ -8,12 +8,6 @@ use serde_json::{Map, Value};
 /// Keys under which a single object may be.
 const OBJECT_KEYS: [&str; 7] = ["site", "cert", "certificate", "data", "result", "item", "record"];
 
-/// Maximum number of wrappers around an object.
-const MAX_OBJECT_DEPTH: usize = 3;
-
-/// Maximum number of wrappers around a list: `{"data":{"result":{"list":[…]}}}`.
-const MAX_LIST_DEPTH: usize = 4;
-
 /// The kind of elements in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListKind {
@@ -39,25 +33,19 @@ impl fmt::Display for ListKind {
 
 /// Reads an object: `json` itself, or one in a known wrapper.
 pub(super) fn find_object<'a, T>(json: &'a Value, read: &dyn Fn(&'a Value) -> Option<T>) -> Option<T> {
-    find_object_within(json, read, MAX_OBJECT_DEPTH)
+    let mut inner = OBJECT_KEYS.iter().filter_map(|key| json.get(*key));
+    read(json).or_else(|| inner.find_map(|value| find_object(value, read)))
 }
 
-fn find_object_within<'a, T>(
-    json: &'a Value,
-    read: &dyn Fn(&'a Value) -> Option<T>,
-    depth: usize,
-) -> Option<T> {
-    let inner = || OBJECT_KEYS.iter().filter(|_| depth > 0).filter_map(|key| json.get(*key));
-    read(json).or_else(|| inner().find_map(|value| find_object_within(value, read, depth - 1)))
+/// The values of fields with this name in an object and those in it, but not in elements of lists.
+pub(super) fn find_fields<'a>(json: &'a Value, name: &'a str) -> Box<dyn Iterator<Item = &'a Value> + 'a> {
+    let inner = json.as_object().into_iter().flat_map(Map::values);
+    Box::new(json.get(name).into_iter().chain(inner.flat_map(move |value| find_fields(value, name))))
 }
 
 /// The list in a response, an array or `null`: bare, under a known key, or under any other key if no list is found
 /// there.
 pub(super) fn find_list(json: &Value, kind: ListKind) -> Option<&Value> {
-    find_list_within(json, kind, MAX_LIST_DEPTH)
-}
-
-fn find_list_within(json: &Value, kind: ListKind, depth: usize) -> Option<&Value> {
     let map = match json {
         Value::Null | Value::Array(_) => return Some(json),
         Value::Object(map) => map,
@@ -65,8 +53,8 @@ fn find_list_within(json: &Value, kind: ListKind, depth: usize) -> Option<&Value
     };
     let known = || kind.keys.iter().filter_map(|key| map.get(*key));
     let direct = known().find(|value| value.is_array()).or_else(|| known().find(|value| value.is_null()));
-    let objects = map.values().filter(|value| value.is_object() && depth > 0);
-    let nested = || objects.into_iter().find_map(|value| find_list_within(value, kind, depth - 1));
+    let mut objects = map.values().filter(|value| value.is_object());
+    let nested = || objects.find_map(|value| find_list(value, kind));
     direct.or_else(nested).or_else(|| largest_array(map, kind))
 }
 
@@ -79,6 +67,11 @@ fn largest_array(map: &Map<String, Value>, kind: ListKind) -> Option<&Value> {
         None => false,
     };
     map.values().filter(is_list).max_by_key(|value| value.get(1).and_then(Value::as_u64))
+}
+
+/// Whether a value is neither null, false, zero nor empty.
+pub(super) fn is_set(value: &Value) -> bool {
+    !["null", "false", "0", "\"\"", "[]", "{}"].contains(&value.to_string().as_str())
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Why a list of sites or records may be incomplete. The elements of such a list are used; an element that it lacks
 //! may still exist.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::envelope::ListKind;
+use super::envelope::{ListKind, find_fields, is_set};
 use super::listing::Unreadable;
 use super::response::reason;
 use super::wire;
@@ -22,18 +22,14 @@ pub(crate) struct Gap {
     records: Option<Vec<u64>>,
 }
 
-/// Maximum depth of the objects that are searched for `total` and the like. Elements are not searched.
-const MAX_DEPTH: usize = 4;
-
 impl Gap {
     /// The gaps that a response shows apart from the elements of its list. `listed` is the number of its elements,
     /// `None` if the list is null.
     pub(super) fn of_response(json: &Value, listed: Option<usize>, kind: ListKind) -> Vec<Self> {
         let (is_null, listed) = (listed.is_none(), listed.unwrap_or_default());
-        let most = |name| find_all(json, name, MAX_DEPTH).filter_map(number).max();
+        let most = |name| find_fields(json, name).filter_map(number).max();
         let (total, pages) = (most("total"), most("total_pages"));
-        let mut next =
-            ["next", "next_page", "has_more"].iter().flat_map(|name| find_all(json, name, MAX_DEPTH));
+        let mut next = ["next", "next_page", "has_more"].iter().flat_map(|name| find_fields(json, name));
         let has_more = total.is_none() && pages.is_some_and(|pages| pages > 1) || next.any(is_set);
         let error = reported_error(json).map(|error| match (reason(error), error) {
             (Some(reason), _) => sanitize(reason),
@@ -80,14 +76,6 @@ impl Gap {
     }
 }
 
-/// The values of fields with this name in `json` and the objects in it, but not in list elements.
-fn find_all<'a>(json: &'a Value, name: &'a str, depth: usize) -> Box<dyn Iterator<Item = &'a Value> + 'a> {
-    let fields = json.as_object().filter(|_| depth > 0);
-    let inner =
-        fields.into_iter().flat_map(Map::values).flat_map(move |value| find_all(value, name, depth - 1));
-    Box::new(fields.and_then(|fields| fields.get(name)).into_iter().chain(inner))
-}
-
 /// Reads a count. A positive number that is no integer, or too large for one, counts as more than can be listed.
 fn number(value: &Value) -> Option<u64> {
     let is_positive = value.as_f64().is_some_and(|number| number > 0.0);
@@ -109,11 +97,6 @@ fn reported_error(json: &Value) -> Option<&Value> {
         || (40_000..60_000).contains(&code);
     let mut wrapped = ["data", "result"].iter().filter_map(|wrapper| fields.get(*wrapper));
     error.or_else(|| is_failure.then_some(json)).or_else(|| wrapped.find_map(reported_error))
-}
-
-/// Whether a value is neither null, false, zero nor empty.
-fn is_set(value: &Value) -> bool {
-    !["null", "false", "0", "\"\"", "[]", "{}"].contains(&value.to_string().as_str())
 }
 
 #[cfg(test)]

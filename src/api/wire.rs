@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::envelope::{ListKind, find_object};
+use super::envelope::{ListKind, find_fields, find_object, is_set};
 use super::listing::{Element, Unreadable, memory};
 use super::timestamp::Timestamp;
 use crate::names::Domain;
@@ -260,7 +260,7 @@ impl SavedSite {
         json.as_object()?;
         Some(Self {
             site: ApiObject::of_site(json),
-            ignored_fields: ignored_fields(json, MAX_IGNORED_FIELDS_DEPTH),
+            ignored_fields: find_fields(json, "ignored_fields").flat_map(names).collect(),
         })
     }
 }
@@ -312,22 +312,13 @@ pub(super) fn text_or_json(json: &Value) -> String {
     json.as_str().map_or_else(|| json.to_string(), str::to_owned)
 }
 
-const MAX_IGNORED_FIELDS_DEPTH: usize = 4;
-
-/// The names of dropped fields, beside the site or in its wrapper. A missed one would make a failure look like a
-/// success, so every non-empty form counts.
-fn ignored_fields(json: &Value, depth: usize) -> Vec<String> {
-    let names = match json.get("ignored_fields") {
-        None | Some(Value::Null | Value::Bool(false)) => Vec::new(),
-        Some(Value::Array(items)) => items.iter().map(text_or_json).collect(),
-        Some(Value::Object(map)) => map.keys().cloned().collect(),
-        Some(other) => Vec::from_iter(Some(text_or_json(other)).filter(|name| !name.trim().is_empty())),
-    };
-    if !names.is_empty() || depth == 0 {
-        return names;
+/// The names in `ignored_fields`. A missed one would make a failure look like a success, so every other value counts.
+fn names(ignored: &Value) -> Vec<String> {
+    match ignored {
+        Value::Array(items) => items.iter().map(text_or_json).collect(),
+        Value::Object(fields) => fields.keys().cloned().collect(),
+        other => Vec::from_iter(is_set(other).then(|| text_or_json(other))),
     }
-    let inner = ["data", "result"].iter().filter_map(|wrapper| json.get(*wrapper));
-    inner.map(|value| ignored_fields(value, depth - 1)).find(|names| !names.is_empty()).unwrap_or_default()
 }
 
 #[cfg(test)]
