@@ -7,19 +7,11 @@ use x509_parser::x509::AlgorithmIdentifier;
 pub(super) const RSASSA_PSS: Oid<'static> = oid!(1.2.840.113549.1.1.10);
 
 /// Signature algorithms (RFC 3279, section 2.2; OIW) and hash functions, with the name of the hash.
-static BROKEN: [(Oid<'static>, &str); 14] = [
-    (oid!(1.2.840.113549.1.1.2), "MD2"),
-    (oid!(1.2.840.113549.1.1.3), "MD4"),
+static BROKEN: [(Oid<'static>, &str); 6] = [
     (oid!(1.2.840.113549.1.1.4), "MD5"),
     (oid!(1.2.840.113549.1.1.5), "SHA-1"),
     (oid!(1.2.840.10045.4.1), "SHA-1"),
-    (oid!(1.2.840.10040.4.3), "SHA-1"),
-    (oid!(1.3.14.3.2.2), "MD4"),
-    (oid!(1.3.14.3.2.3), "MD5"),
-    (oid!(1.3.14.3.2.27), "SHA-1"),
     (oid!(1.3.14.3.2.29), "SHA-1"),
-    (oid!(1.2.840.113549.2.2), "MD2"),
-    (oid!(1.2.840.113549.2.4), "MD4"),
     (oid!(1.2.840.113549.2.5), "MD5"),
     (oid!(1.3.14.3.2.26), "SHA-1"),
 ];
