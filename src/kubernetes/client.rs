@@ -111,7 +111,10 @@ impl Cluster {
         url.query_pairs_mut().extend_pairs(parameters);
         let mut retries = 0;
         loop {
-            let PageError { error, retry_after } = match self.attempt(namespace, url.clone()).await {
+            let limit = self.deadline.or_sooner(Deadline::after(ATTEMPT_TIMEOUT));
+            let attempt = timeout(limit.left(), self.attempt(namespace, url.clone())).await;
+            let attempt = attempt.unwrap_or_else(|_| Err(unavailable("it did not respond in time", None)));
+            let PageError { error, retry_after } = match attempt {
                 Ok(page) => return Ok(page),
                 Err(failed) => failed,
             };
@@ -127,18 +130,14 @@ impl Cluster {
     }
 
     async fn attempt(&self, namespace: &str, url: Url) -> Result<SecretList, PageError> {
-        let limit = self.deadline.or_sooner(Deadline::after(ATTEMPT_TIMEOUT));
         let headers = HeaderMap::from_iter([
             (AUTHORIZATION, bearer()?),
             (ACCEPT, HeaderValue::from_static("application/json")),
         ]);
         log::info!("GET {}", url.path());
-        let timed_out = |_| unavailable("it did not respond in time", None);
-        let failed = |error| unavailable(failure_reason(error), None);
-        let request = self.client.get(url).headers(headers).send();
-        let response = timeout(limit.left(), request).await.map_err(timed_out)?.map_err(failed)?;
+        let response = self.client.get(url).headers(headers).send().await.map_err(broken)?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let body = timeout(limit.left(), receive(response)).await.map_err(timed_out)??;
+        let body = receive(response).await?;
         if status == StatusCode::OK {
             // The library's message may quote a key.
             let invalid = |error: serde_json::Error| {
@@ -153,29 +152,20 @@ impl Cluster {
         }
         let message = serde_json::from_slice(&body)
             .map_or_else(|_| "no reason given".into(), |status: Status| sanitize(&status.message));
-        Err(match status.as_u16() {
+        let status = status.as_u16();
+        let reason = format_args!("{message} ({status})");
+        Err(match status {
             401 => unauthorized(),
-            403 => {
-                let message = format_args!(
-                    "the service account may not list the secrets in {namespace} (403): {message}"
-                );
+            // The list has changed too much since its first page, so this page is gone.
+            410 => PageError { retry_after: None, ..unavailable(reason, None) },
+            429 | 500.. => unavailable(reason, retry_after(&headers)),
+            _ => {
+                let message =
+                    format_args!("the API server refused to list the secrets in {namespace}: {reason}");
+                let error = CommandError::new(K::Config, message);
                 let hint =
                     format!("in {namespace}, bind a role with `list` on `secrets` to the service account");
-                CommandError::new(K::Config, message).hint(hint).into()
-            }
-            410 => {
-                let message =
-                    format_args!("the list of secrets expired while its pages were read (410): {message}");
-                CommandError::new(K::Temporary, message).hint(Hint::RETRY).into()
-            }
-            429 | 500.. => {
-                unavailable(format_args!("{message} ({})", status.as_u16()), retry_after(&headers))
-            }
-            status => {
-                let message = format_args!(
-                    "the API server refused to list the secrets in {namespace} ({status}): {message}"
-                );
-                CommandError::new(K::Config, message).into()
+                if status == 403 { error.hint(hint) } else { error }.into()
             }
         })
     }
@@ -194,6 +184,10 @@ fn unavailable(reason: impl Display, retry_after: Option<Duration>) -> PageError
     PageError { error, retry_after: Some(retry_after.unwrap_or(RETRY_PAUSE)) }
 }
 
+fn broken(error: reqwest::Error) -> PageError {
+    unavailable(failure_reason(error), None)
+}
+
 pub(super) fn invalid_response(reason: impl Display) -> CommandError {
     let message = format_args!("the API server sent an unintelligible list of secrets: {reason}");
     CommandError::new(K::Protocol, message)
@@ -203,8 +197,7 @@ pub(super) fn invalid_response(reason: impl Display) -> CommandError {
 async fn receive(mut response: Response) -> Result<Zeroizing<Vec<u8>>, PageError> {
     let length = response.content_length().and_then(|length| usize::try_from(length).ok());
     let mut body = Zeroizing::new(Vec::with_capacity(length.unwrap_or_default().min(MAX_PAGE_BYTES)));
-    let failed = |error| unavailable(failure_reason(error), None);
-    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+    while let Some(chunk) = response.chunk().await.map_err(broken)? {
         if body.len() + chunk.len() > MAX_PAGE_BYTES {
             return Err(invalid_response("a page is larger than 160 MiB").into());
         }

@@ -188,7 +188,7 @@ fn forbidden_namespace_does_not_stop_others() {
     let (service, pod) = Pod::with_secret();
     let output = pod.sync(&service, &["--namespace", "other", "--namespace", "default"]).exits_with(78);
     assert_eq!(upload_count(&service), 1);
-    assert!(output.stderr.contains("may not list the secrets in other (403)"), "{}", output.stderr);
+    assert!(output.stderr.contains("refused to list the secrets in other: "), "{}", output.stderr);
     assert!(!output.stderr.contains("warning"), "{}", output.stderr);
     assert!(output.stderr.contains("bind a role"), "{}", output.stderr);
 }
