@@ -52,8 +52,6 @@ struct Text {
 /// A certificate record with its chain and private key (section 2.2).
 #[derive(Debug)]
 pub(crate) struct Download {
-    pub(crate) name: Option<String>,
-    pub(crate) domain: Option<String>,
     /// As the service sent it.
     pub(crate) cert_pem: String,
     /// `None` if the service does not return it.
@@ -211,9 +209,7 @@ impl Download {
         }
         let Value::Object(mut json) = shown else { return None };
         json.remove("ok");
-        let field = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
-        let (name, domain) = (field("name"), field("domain"));
-        Some(Self { name, domain, cert_pem: text("cert_pem")?.to_owned(), key_pem, json })
+        Some(Self { cert_pem: text("cert_pem")?.to_owned(), key_pem, json })
     }
 }
 

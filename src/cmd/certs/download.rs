@@ -51,7 +51,7 @@ pub(super) async fn run(
     if let Some(line) = description {
         report.push(line);
     }
-    let name = write::safe_name(&[download.name.as_deref(), download.domain.as_deref()], id);
+    let name = write::safe_name(&["name", "domain"].map(|name| download.json.get(name)?.as_str()), id);
     let (cert, key) = (args.out.join(format!("{name}.crt")), args.out.join(format!("{name}.key")));
     // Everyone may read the file, so only the certificates are written if a private key is among them.
     let chain = match &bundle.chain {
