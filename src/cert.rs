@@ -64,13 +64,9 @@ pub enum CertificateError {
     Malformed,
     #[error("a `CERTIFICATE` block of {0} bytes, more than TLS clients accept")]
     TooLarge(usize),
-    #[error("a certificate whose {field} `{found}` is not {wanted}")]
-    Time {
-        field: &'static str,
-        /// Sanitized.
-        found: String,
-        wanted: &'static str,
-    },
+    /// The time is sanitized.
+    #[error("a certificate whose {0} `{1}` is not a time of the form YYMMDDHHMMSSZ or YYYYMMDDHHMMSSZ")]
+    Time(&'static str, String),
     #[error("a certificate that has the extension {0} more than once")]
     RepeatedExtension(String),
 }

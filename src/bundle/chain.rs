@@ -95,7 +95,7 @@ fn unusable(error: &CertificateError) -> Defect {
     match error {
         CertificateError::Malformed => Defect::transient(error.to_string(), DAMAGED_HINT),
         CertificateError::TooLarge(_) => Defect::permanent(error.to_string(), ONE_CHAIN_HINT),
-        CertificateError::Time { .. } | CertificateError::RepeatedExtension(_) => {
+        CertificateError::Time(..) | CertificateError::RepeatedExtension(_) => {
             let hint = "have the CA issue it again; RFC 5280 forbids this, and TLS clients reject it";
             Defect::permanent(error.to_string(), hint)
         }

@@ -38,8 +38,12 @@ pub(super) fn check(certificate: &[u8]) -> Result<(), CertificateError> {
     let validity = tbs.get(VALIDITY + usize::from(has_version)).ok_or(CertificateError::Malformed)?;
     match elements(validity.content).as_deref() {
         Some([not_before, not_after]) => {
-            check_time("notBefore", not_before)?;
-            check_time("notAfter", not_after)?;
+            for (field, time) in [("notBefore", not_before), ("notAfter", not_after)] {
+                if !is_valid_time(time) {
+                    let found = sanitize(&String::from_utf8_lossy(time.content));
+                    return Err(CertificateError::Time(field, found));
+                }
+            }
         }
         _ => return Err(CertificateError::Malformed),
     }
@@ -53,27 +57,19 @@ fn tbs_fields(certificate: &[u8]) -> Option<Vec<Element<'_>>> {
     elements(tbs.content)
 }
 
-/// Accepts the forms of RFC 5280, section 4.1.2.5. Years before 2050 may be `GeneralizedTime`, which it forbids, because
-/// they are unambiguous and OpenSSL, webpki and browsers accept them.
-fn check_time(field: &'static str, time: &Element<'_>) -> Result<(), CertificateError> {
-    let invalid = |wanted| {
-        let found = sanitize(&String::from_utf8_lossy(time.content));
-        CertificateError::Time { field, found, wanted }
-    };
+/// Whether a time has the form `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ` (RFC 5280, section 4.1.2.5). Years before 2050 may be
+/// `GeneralizedTime`, which it forbids, because they are unambiguous and OpenSSL, webpki and browsers accept them.
+fn is_valid_time(time: &Element<'_>) -> bool {
     // The second halves of both centuries have the same leap days.
-    let (form, century) = match time.tag {
-        UTC_TIME => ("of the form YYMMDDHHMMSSZ", "20"),
-        GENERALIZED_TIME => ("of the form YYYYMMDDHHMMSSZ", ""),
-        _ => return Err(invalid("a UTCTime or GeneralizedTime")),
+    let century = match time.tag {
+        UTC_TIME => "20",
+        GENERALIZED_TIME => "",
+        _ => return false,
     };
     let text = format!("{century}{}", String::from_utf8_lossy(time.content));
-    let digits = text.strip_suffix('Z').filter(|digits| digits.len() == 14).unwrap_or_default();
-    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-        return Err(invalid(form));
-    }
-    let format = format_description!("[year][month][day][hour][minute][second]");
-    let time = PrimitiveDateTime::parse(digits, format);
-    time.map(|_| ()).map_err(|_| invalid("a valid date and time"))
+    let format = format_description!("[year][month][day][hour][minute][second]Z");
+    let has_digits = text.len() == 15 && text.bytes().take(14).all(|digit| digit.is_ascii_digit());
+    has_digits && PrimitiveDateTime::parse(&text, format).is_ok()
 }
 
 fn check_extensions(content: &[u8]) -> Result<(), CertificateError> {

@@ -7,9 +7,7 @@ use crate::cert::Certificate;
 use crate::text::rfc3339;
 use der::{GENERALIZED_TIME, INTEGER, UTC_TIME};
 
-const UTC_FORM: &str = "is not of the form YYMMDDHHMMSSZ";
-const GENERALIZED_FORM: &str = "is not of the form YYYYMMDDHHMMSSZ";
-const NO_DATE: &str = "is not a valid date and time";
+const NO_TIME: &str = "is not a time of the form YYMMDDHHMMSSZ or YYYYMMDDHHMMSSZ";
 
 const VALID: (u8, &str) = (UTC_TIME, "260101000000Z");
 
@@ -21,10 +19,9 @@ fn assert_refused(cert: &str, found: &str) {
 
 #[test]
 fn malformed_times_are_refused_by_field() {
-    let rows: [(u8, &str, &[&str]); 5] = [
+    let rows: [(u8, &[&str]); 3] = [
         (
             UTC_TIME,
-            UTC_FORM,
             &[
                 "",
                 "Z",
@@ -42,12 +39,6 @@ fn malformed_times_are_refused_by_field() {
                 "+61122120000Z",
                 "٢61122120000Z",
                 "20261122120000Z",
-            ],
-        ),
-        (
-            UTC_TIME,
-            NO_DATE,
-            &[
                 "260022120000Z",
                 "261322120000Z",
                 "261131120000Z",
@@ -59,7 +50,6 @@ fn malformed_times_are_refused_by_field() {
         ),
         (
             GENERALIZED_TIME,
-            GENERALIZED_FORM,
             &[
                 "",
                 "261122120000Z",
@@ -70,30 +60,31 @@ fn malformed_times_are_refused_by_field() {
                 "20501122120000.5Z",
                 "20501122120000,123Z",
                 "2050112212000xZ",
+                "20501322120000Z",
+                "21000229120000Z",
+                "20501122120060Z",
             ],
         ),
-        (GENERALIZED_TIME, NO_DATE, &["20501322120000Z", "21000229120000Z", "20501122120060Z"]),
-        (INTEGER, "is not a UTCTime or GeneralizedTime", &["261122120000Z"]),
+        (INTEGER, &["261122120000Z"]),
     ];
     let shown_otherwise = [
         ("261122120000Z ", "261122120000Z"),
         ("26112212000\u{1b}Z", "26112212000 Z"),
         ("26112212000\0Z", "26112212000 Z"),
     ];
-    let rows =
-        rows.iter().flat_map(|(tag, wanted, texts)| texts.iter().map(|text| (*tag, *text, *text, *wanted)));
-    let rows = rows.chain(shown_otherwise.map(|(text, shown)| (UTC_TIME, text, shown, UTC_FORM)));
-    for (tag, text, shown, wanted) in rows {
+    let rows = rows.iter().flat_map(|(tag, texts)| texts.iter().map(|text| (*tag, *text, *text)));
+    let rows = rows.chain(shown_otherwise.map(|(text, shown)| (UTC_TIME, text, shown)));
+    for (tag, text, shown) in rows {
         for (field, validity) in [("notBefore", [(tag, text), VALID]), ("notAfter", [VALID, (tag, text)])] {
             let cert = ForgedCert { validity, ..ForgedCert::default() }.pem();
-            assert_refused(&cert, &format!("whose {field} `{shown}` {wanted}"));
+            assert_refused(&cert, &format!("whose {field} `{shown}` {NO_TIME}"));
         }
     }
     let validity = [VALID, (UTC_TIME, "4911221200Z")];
     let issuer = ForgedCert { subject: "Private CA", issuer: "Root", validity, ..ForgedCert::default() };
     assert_refused(
         &(ForgedCert::default().pem() + &issuer.pem()),
-        &format!("whose notAfter `4911221200Z` {UTC_FORM}"),
+        &format!("whose notAfter `4911221200Z` {NO_TIME}"),
     );
 }
 
