@@ -6,9 +6,6 @@ use super::defect::{DAMAGED_HINT, Defect, kinds};
 use crate::key::{KeyError, PrivateKey};
 use crate::pem::{Block, KeyFormat};
 
-/// Maximum number of keys whose types are listed if a file has several.
-const MAX_NAMED_KEYS: usize = 4;
-
 /// Reads the only private key of a file.
 pub(super) fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, Defect> {
     let others = kinds(&blocks, |_| true);
@@ -40,19 +37,11 @@ pub(super) fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, De
             let hint = "pass the file with the private key of this certificate, in PEM";
             Err(Defect::missing("private key", &others, file, hint))
         }
-        several => Err(ambiguous(several)),
+        several => {
+            let found = format!("{} different private keys", several.len());
+            Err(Defect::permanent(found, "keep only the private key of this certificate in the file"))
+        }
     }
-}
-
-fn ambiguous(keys: &[(KeyFormat, Zeroizing<Vec<u8>>)]) -> Defect {
-    let kind = |(format, der): &(KeyFormat, Zeroizing<Vec<u8>>)| match PrivateKey::from_der(*format, der) {
-        Ok(key) => key.public_key.key_type().to_string(),
-        Err(_) => "one that cannot be used".into(),
-    };
-    let named: Vec<String> = keys.iter().take(MAX_NAMED_KEYS).map(kind).collect();
-    let more = if keys.len() > MAX_NAMED_KEYS { " and others" } else { "" };
-    let found = format!("{} different private keys: {}{more}", keys.len(), named.join(", "));
-    Defect::permanent(found, "keep only the private key of this certificate in the file")
 }
 
 fn unusable(error: &KeyError) -> Defect {
