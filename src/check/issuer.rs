@@ -8,15 +8,13 @@ use crate::bundle::Chain;
 use crate::hint::{Hint, Override};
 use crate::text;
 
-/// Test issuers: lower-case substrings of the name, all of which must occur, and a description. `ZeroSSL` publishes no
-/// test environment; its entry is a precaution.
-const TEST_ISSUERS: [(&[&str], &str); 6] = [
+/// Test issuers: lower-case substrings of the name, all of which must occur, and a description.
+const TEST_ISSUERS: [(&[&str], &str); 5] = [
     (&["(staging)"], "Let's Encrypt's staging environment"),
     (&["fake le "], "Let's Encrypt's old staging environment"),
     (&["pebble intermediate ca"], "Pebble, a test server"),
     (&["pebble root ca"], "Pebble, a test server"),
     (&["buypass", "class ", " test"], "Buypass's test environment"),
-    (&["zerossl", " test"], "a test environment of ZeroSSL"),
 ];
 
 /// Words in the host names of test directories.

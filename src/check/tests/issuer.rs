@@ -16,7 +16,6 @@ fn test_issuers_are_recognized_by_name() {
         ("/C=NO/O=Buypass AS-983163327/CN=Buypass Class 2 Test4 CA 5", Some("Buypass's test environment")),
         ("/C=NO/O=Buypass AS-983163327/CN=Buypass Class 2 CA 5", None),
         ("/C=AT/O=ZeroSSL/CN=ZeroSSL ECC Domain Secure Site CA", None),
-        ("/C=AT/O=ZeroSSL/CN=ZeroSSL ECC Test CA", Some("a test environment of ZeroSSL")),
         ("/C=US/O=Let's Encrypt/CN=R11", None),
         ("/O=Pebble Beach Networks/CN=Pebble Beach CA", None),
         ("/CN=Attested Private CA", None),
