@@ -3,11 +3,13 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use super::config::{ClientConfig, SetupError};
+use super::http::SetupError;
 use super::transport::Service;
 use super::wire::Site;
 use crate::clock::Deadline;
 use crate::secret::Redactor;
+use crate::settings::Settings;
+use crate::trust::TrustStores;
 
 /// Sends requests to the service until a deadline.
 pub(crate) struct Client {
@@ -21,13 +23,17 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Prepares the connection; sends nothing. Responses are redacted with `redactor`.
+    /// Prepares the connection; sends nothing. Responses are redacted with `redactor`. HTTP/2 is worth offering to the
+    /// service for several requests: for a single one it would only cost time.
     pub(crate) fn new(
-        config: ClientConfig,
+        settings: &Settings,
+        stores: &TrustStores,
+        is_http2_offered: bool,
         redactor: Redactor,
         deadline: Deadline,
     ) -> Result<Self, SetupError> {
-        let (service, redactor) = (Arc::new(Service::new(config)?), Arc::new(redactor));
+        let service = Service::new(settings, stores, is_http2_offered, deadline)?;
+        let (service, redactor) = (Arc::new(service), Arc::new(redactor));
         Ok(Self { service, redactor, skew: Cell::default(), deadline, max_attempts: u32::MAX })
     }
 

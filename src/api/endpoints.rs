@@ -71,7 +71,7 @@ impl Client {
     /// Lists sites or records. Every account has both lists, so a server without them is not the service.
     async fn list<T: Listed>(&self, path: &'static str) -> Result<List<T>, RequestError> {
         let request = Request::new(Method::GET, path);
-        let base_url = &self.service.config.base_url;
+        let base_url = &self.service.base_url;
         let list = self.call(&request, Response::<T>::list).await;
         list.map_err(|failed| RequestError { error: failed.error.of_list(base_url, path), ..failed })
     }

@@ -1,18 +1,28 @@
 //! The HTTP client, for the service and for other servers: no redirects, no proxy other than the configured one, TLS
 //! with ring.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Client;
 use reqwest::header::HeaderMap;
+use rustls::RootCertStore;
 
-use super::config::{SetupError, tls};
 use super::connection::{connection_error, innermost_reason};
 use super::error::AttemptError;
 use crate::clock::Deadline;
 use crate::dns;
 use crate::settings::{Proxy, Roots};
-use crate::trust::TrustStores;
+use crate::trust::{TrustStoreError, TrustStores};
+
+/// Why no client can be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SetupError {
+    #[error(transparent)]
+    TrustStore(#[from] TrustStoreError),
+    #[error("cannot set up the HTTP client: {0}")]
+    Client(String),
+}
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -56,6 +66,24 @@ fn client_proxy(proxy: &Proxy) -> reqwest::Result<reqwest::Proxy> {
         Some(credentials) => client.basic_auth(credentials.user.expose(), credentials.password.expose()),
         None => client,
     })
+}
+
+/// TLS with ring and the given roots. A plain HTTP connection does not need the system's.
+pub(super) fn tls(
+    roots: &Roots,
+    is_plain: bool,
+    stores: &TrustStores,
+    deadline: Deadline,
+) -> Result<rustls::ClientConfig, SetupError> {
+    let roots = match roots {
+        Roots::System { .. } if is_plain => Arc::new(RootCertStore::empty()),
+        roots => stores.load(roots, deadline)?,
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| SetupError::Client(error.to_string()))?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// Makes a client for a server other than the service. It does not have the API key.

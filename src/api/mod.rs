@@ -4,7 +4,6 @@
 //! open is read leniently. Nothing that leaves this module holds a secret, except a downloaded private key.
 
 mod client;
-mod config;
 mod connection;
 mod endpoints;
 mod envelope;
@@ -26,11 +25,10 @@ use std::sync::Arc;
 use self::response::Response;
 
 pub(crate) use self::client::Client;
-pub(crate) use self::config::{ClientConfig, SetupError};
 pub(crate) use self::endpoints::Listing;
 pub(crate) use self::error::{AttemptError, CertificateFault, RequestError};
 pub(crate) use self::gap::Gap;
-pub(crate) use self::http::{anonymous_client, failure_reason};
+pub(crate) use self::http::{SetupError, anonymous_client, failure_reason};
 pub(crate) use self::limits::MAX_CONCURRENT_REQUESTS;
 pub(crate) use self::list::List;
 pub(crate) use self::timestamp::Timestamp;

@@ -15,15 +15,17 @@ use tokio::sync::MutexGuard;
 use tokio::time::timeout;
 
 use super::client::Client;
-use super::config::{ClientConfig, SetupError};
 use super::connection::connection_error;
 use super::error::AttemptError;
-use super::http::http_client;
+use super::http::{SetupError, http_client, tls};
 use super::limits::Limits;
 use super::listing::Element;
 use super::response::Response;
-use crate::settings::{BaseUrl, Proxy};
+use crate::clock::Deadline;
+use crate::secret::Secret;
+use crate::settings::{BaseUrl, Proxy, Settings};
 use crate::text;
+use crate::trust::TrustStores;
 
 /// Requests do not wait longer than this for the first one on a connection.
 const MAX_WAIT: Duration = Duration::from_secs(1);
@@ -61,7 +63,11 @@ impl fmt::Display for Request {
 
 /// A service, and how it is reached.
 pub(super) struct Service {
-    pub(super) config: ClientConfig,
+    pub(super) base_url: BaseUrl,
+    tls: rustls::ClientConfig,
+    proxy: Option<Proxy>,
+    /// With the API key.
+    headers: HeaderMap,
     /// Names the service in errors.
     peer: String,
     pub(super) limits: Limits,
@@ -79,9 +85,13 @@ struct Connection {
 
 impl Connection {
     /// Opens nothing yet.
-    fn new(config: &ClientConfig) -> Result<Self, SetupError> {
-        let client = http_client(config.tls.clone(), config.proxy.as_ref(), default_headers(config)?)?;
-        let version = if config.offers_http2() { OnceLock::new() } else { Version::HTTP_11.into() };
+    fn new(
+        tls: &rustls::ClientConfig,
+        proxy: Option<&Proxy>,
+        headers: &HeaderMap,
+    ) -> Result<Self, SetupError> {
+        let client = http_client(tls.clone(), proxy, headers.clone())?;
+        let version = if tls.alpn_protocols.is_empty() { Version::HTTP_11.into() } else { OnceLock::new() };
         Ok(Self { client, version, first: tokio::sync::Mutex::default() })
     }
 
@@ -101,11 +111,22 @@ impl Connection {
 }
 
 impl Service {
-    /// Opens no connection yet.
-    pub(super) fn new(config: ClientConfig) -> Result<Self, SetupError> {
-        let peer = peer(&config.base_url, config.proxy.as_ref());
-        let connection = Mutex::new(Arc::new(Connection::new(&config)?));
-        Ok(Self { config, peer, limits: Limits::new(), connection })
+    /// Loads the trust store within the deadline unless it is already loaded. Opens no connection yet.
+    pub(super) fn new(
+        settings: &Settings,
+        stores: &TrustStores,
+        is_http2_offered: bool,
+        deadline: Deadline,
+    ) -> Result<Self, SetupError> {
+        let (base_url, proxy) = (settings.base_url.clone(), settings.proxy.clone());
+        let mut tls = tls(&settings.roots, base_url.is_plain(), stores, deadline)?;
+        if is_http2_offered && !base_url.is_plain() {
+            tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        }
+        let headers = default_headers(&settings.api_key)?;
+        let connection = Mutex::new(Arc::new(Connection::new(&tls, proxy.as_ref(), &headers)?));
+        let peer = peer(&base_url, proxy.as_ref());
+        Ok(Self { base_url, tls, proxy, headers, peer, limits: Limits::new(), connection })
     }
 
     fn timed_out(&self) -> AttemptError {
@@ -116,7 +137,7 @@ impl Service {
 impl Client {
     /// Sends a request once, as soon as the limits permit it, and receives the response.
     pub(super) async fn send<T: Element>(&self, request: &Request) -> Result<Response<T>, AttemptError> {
-        let Service { limits, connection, .. } = &*self.service;
+        let Service { tls, proxy, headers, limits, connection, .. } = &*self.service;
         let _permit = limits.acquire(self.deadline).await.map_err(|pause| self.not_sent(pause))?;
         let current = || connection.lock().unwrap_or_else(PoisonError::into_inner);
         let used = Arc::clone(&current());
@@ -130,7 +151,7 @@ impl Client {
             let is_broken =
                 matches!(error, AttemptError::TimedOut { .. } | AttemptError::ConnectionClosed { .. });
             if is_broken && used.may_be_http2() && Arc::ptr_eq(&used, &current()) {
-                match Connection::new(&self.service.config) {
+                match Connection::new(tls, proxy.as_ref(), headers) {
                     Ok(new) => *current() = Arc::new(new),
                     Err(error) => log::info!("the connection is not replaced: {error}"),
                 }
@@ -154,9 +175,8 @@ impl Client {
         request: &Request,
     ) -> Result<Response<T>, AttemptError> {
         let first = connection.wait().await;
-        let Service { config, peer, limits, .. } = &*self.service;
-        let mut builder =
-            connection.client.request(request.method.clone(), config.base_url.join(&request.path));
+        let Service { base_url, peer, limits, .. } = &*self.service;
+        let mut builder = connection.client.request(request.method.clone(), base_url.join(&request.path));
         if let Some(body) = &request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body.clone());
         }
@@ -224,8 +244,8 @@ fn peer(base_url: &BaseUrl, proxy: Option<&Proxy>) -> String {
     format!("{}{}", base_url.join("").authority(), proxy.unwrap_or_default())
 }
 
-fn default_headers(config: &ClientConfig) -> Result<HeaderMap, SetupError> {
-    let mut bearer = HeaderValue::try_from(format!("Bearer {}", config.api_key.expose()))
+fn default_headers(api_key: &Secret) -> Result<HeaderMap, SetupError> {
+    let mut bearer = HeaderValue::try_from(format!("Bearer {}", api_key.expose()))
         .map_err(|_| SetupError::Client("the API key has characters that a header cannot carry".into()))?;
     bearer.set_sensitive(true);
     let accept = HeaderValue::from_static("application/json");

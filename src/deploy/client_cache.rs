@@ -12,7 +12,7 @@ use tokio::sync::{self, Mutex, Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
-use crate::api::{Client, ClientConfig, List, Listing, Site};
+use crate::api::{Client, List, Listing, Site};
 use crate::clock::Deadline;
 use crate::error::CommandError;
 use crate::secret::Redactor;
@@ -114,9 +114,7 @@ impl ClientCache {
         if let Some(client) = self.client.get() {
             return Ok(client.for_task(redactor, deadline));
         }
-        let config = ClientConfig::new(settings, &self.stores, deadline)?;
-        let config = if self.is_http2_offered { config.with_http2() } else { config };
-        let client = Client::new(config, redactor, deadline)?;
+        let client = Client::new(settings, &self.stores, self.is_http2_offered, redactor, deadline)?;
         // The cache keeps no secret of a lineage.
         let _ = self.client.set(client.for_task(Redactor::default(), deadline));
         Ok(client)
