@@ -169,6 +169,40 @@ mod tests {
     }
 
     #[test]
+    fn entry_has_the_outcome_of_its_lineage() {
+        let mut report = Report::new("sync");
+        for (lineage, outcomes) in
+            [("a", &[Outcome::Served, Outcome::Refused][..]), ("b", &[Outcome::Served, Outcome::Synced])]
+        {
+            let mut deployment = Report::new("deploy");
+            if outcomes.contains(&Outcome::Refused) {
+                deployment.fail(CommandError::new(ErrorKind::Service, "no"));
+            }
+            deployment.deployed.lineage = Some(lineage.to_owned());
+            deployment.deployed.changed = true;
+            let domain = "a.example".parse().unwrap();
+            let sites = outcomes.iter().map(|outcome| SiteReport::new(&domain, outcome.clone(), None));
+            deployment.deployed.sites = sites.collect();
+            report.add_lineage(deployment);
+        }
+        report.fail(CommandError::new(ErrorKind::Service, "no"));
+        let fields = |entry: LogEntry<'_>| {
+            let lineage = entry.lineage.map(str::to_owned);
+            (entry.event, entry.command.to_owned(), lineage, entry.outcome, entry.exit_code)
+        };
+        let entry = |event, lineage: &str, outcome: &str, code| {
+            (event, "sync".into(), Some(lineage.into()), Some(outcome.into()), Some(code))
+        };
+        let sync = (SYNC_FAILED, "sync".into(), None, None, Some(69));
+        let expected = [
+            sync,
+            entry(DEPLOYMENT_FAILED, "a", "refused", 69),
+            entry(DEPLOYMENT_SUCCEEDED, "b", "synced", 0),
+        ];
+        assert_eq!(entries(&report).into_iter().map(fields).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
     fn entries_of_a_run_are_bounded() {
         let rows: Vec<(&str, u8, bool)> = (0..MAX_LINEAGES + 2).map(|_| ("shop", 0, true)).collect();
         let messages = messages_of("sync", 0, &rows);

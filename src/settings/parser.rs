@@ -374,11 +374,52 @@ mod tests {
     }
 
     #[test]
+    fn usable_part_of_a_damaged_file_is_kept() {
+        let program = "on_failure = [\"./notify\",\n\"first word\"] # comment\n";
+        let heartbeat = "heartbeat_url = 'https://hc.example/secret'\n";
+        let below = ["basurl = \"x\"\n", "timeout = \"x\"\n", "timeout = \n", "x = 'a\n", "[[lineage]\n"];
+        let above = [
+            "basurl = \"x\"\n",
+            "timeout = soon\n",
+            "base_url = \"https:\n",
+            "base_url\n",
+            "x = [1\n",
+            "on_success = 1\nwait = \n",
+        ];
+        let below = below.into_iter().map(|fault| format!("{program}{heartbeat}{fault}"));
+        for text in below.chain(above.into_iter().map(|fault| format!("{fault}{heartbeat}{program}"))) {
+            let file = parse(Path::new(FILE), &text);
+            assert!(!file.faults.is_empty() && file.heartbeat_url.is_some(), "{text}");
+            let program = file.on_failure.unwrap();
+            assert_eq!(program.arguments, ["first word"], "{text}");
+        }
+        // No list of words: which program is meant is not certain.
+        for value in
+            ["5", "\"./notify\"", "[\"./notify\"", "[\"./notify\", x]", "[\"./notify\"] x", "[\"./notify]"]
+        {
+            let file = parse(Path::new(FILE), &format!("{heartbeat}on_failure = {value}\ntimeout = 1\n"));
+            assert!(!file.faults.is_empty() && file.on_failure.is_none(), "{value}");
+            assert!(file.heartbeat_url.is_some(), "{value}");
+        }
+    }
+
+    #[test]
     fn syntax_error_shows_no_value() {
         assert!(error("timeout = secret secret\n").starts_with(&format!("{FILE}:1: `timeout`: ")));
-        for text in ["timeout = secret secret\n", "api_key_file = secret\n", "\nsecret\n"] {
+        for text in [
+            "timeout = secret secret\n",
+            "api_key_file = secret\n",
+            "\nsecret\n",
+            "heartbeat_url = https://hc.example/secret?a=b\n",
+            "heartbeat_url = \"https://hc.example/secret\n",
+        ] {
             assert!(!error(text).contains("secret"), "{text}");
         }
+        let heartbeat = error("heartbeat_url = [\"https://hunter2\"]\n");
+        assert!(
+            heartbeat.contains("expected a URL in quotes") && !heartbeat.contains("hunter2"),
+            "{heartbeat}"
+        );
         assert!(!error("\u{1b}[2J = 1\n").contains('\u{1b}'));
         assert!(!error("\"\\u001b[2J\" = 1\n").contains('\u{1b}'));
         assert!(error(&format!("{} = 1\n", "a.".repeat(9000))).len() < 300);

@@ -1,12 +1,12 @@
 //! Proxies: the variables are read as curl reads them, and one that cannot be used is an error.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufReader, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use crate::harness::{Hook, Lineage, Options, Sandbox, edgecert, require, sandbox_with};
+use crate::harness::{Hook, Lineage, Options, Sandbox, edgecert, fresh, read_head, require, sandbox_with};
 
 /// A proxy on loopback that keeps the lines that clients send before the tunnel.
 struct Proxy {
@@ -40,15 +40,7 @@ impl Proxy {
 
 fn serve(client: &TcpStream, lines: &Mutex<Vec<String>>, opens: bool) -> Option<()> {
     let mut reader = BufReader::new(client.try_clone().ok()?);
-    let mut head = Vec::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        match line.trim_end() {
-            "" => break,
-            line => head.push(line.to_owned()),
-        }
-    }
+    let head = read_head(&mut reader)?;
     let target = head.first()?.split(' ').nth(1)?.to_owned();
     lines.lock().unwrap().extend(head);
     if !opens {
@@ -77,7 +69,7 @@ fn list(service: &Sandbox) -> Hook {
 fn requests_use_the_proxy_with_its_password() {
     let (service, proxy) = (tls_sandbox(), Proxy::start(true));
     let lineage = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert().called_by_certbot(&lineage).against(&service);
+    let hook = fresh(&service, &lineage);
     hook.env("HTTPS_PROXY", proxy.url("user:p%40ss@")).succeeds();
     let host = service.endpoints().api.trim_start_matches("https://").to_owned();
     let lines = proxy.lines();
@@ -136,11 +128,15 @@ fn malformed_proxy_is_exit_78() {
             let output = list(&service).env(variable, value).exits_with(78);
             assert_eq!(output.stderr, format!("edgecert: error: {variable}: {reason}\n"));
         }
-        let deploy = edgecert().called_by_certbot(&lineage).against(&service).env("HTTPS_PROXY", value);
+        let deploy = fresh(&service, &lineage).env("HTTPS_PROXY", value);
         let output = deploy.args(["--json"]).exits_with(78);
         assert!(!format!("{}{}{}", output.stdout, output.stderr, output.state).contains("secret"));
-        let doctor = edgecert().against(&service).env("HTTPS_PROXY", value).args(["doctor"]).exits_with(78);
-        assert!(doctor.stdout.contains(&format!("x settings  HTTPS_PROXY: {reason}")), "{}", doctor.stdout);
+        edgecert()
+            .against(&service)
+            .env("HTTPS_PROXY", value)
+            .args(["doctor"])
+            .exits_with(78)
+            .prints(format!("x settings  HTTPS_PROXY: {reason}"));
     }
     assert_eq!(service.requests().len(), 0, "nothing was sent past the proxy");
     // A malformed proxy is no error if no request would use it.

@@ -1,6 +1,7 @@
 //! Runs a server in a temporary directory, until the test ends.
 
 use std::fs::{self, File};
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -73,6 +74,21 @@ impl Daemon {
         };
         let log = fs::read_to_string(self.path(LOG)).unwrap();
         panic!("no {what}; ended: {ended:?}; log:\n{log}");
+    }
+}
+
+/// The lines of a request or response before its body.
+pub(crate) fn read_head(reader: &mut impl BufRead) -> Option<Vec<String>> {
+    let mut head = Vec::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        match line.trim_end() {
+            "" => return Some(head),
+            line => head.push(line.to_owned()),
+        }
     }
 }
 

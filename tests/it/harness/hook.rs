@@ -8,7 +8,9 @@ use edgecert_sandbox::{Fault, Sandbox};
 use serde_json::Value;
 use tempfile::{NamedTempFile, TempDir};
 
-use super::{Lineage, require, require_isolation, require_tracer, scrub_times, test_ca};
+use super::{
+    LISTING, Lineage, requests_during, require, require_isolation, require_tracer, scrub_times, test_ca,
+};
 
 /// Builder for one run of the hook.
 pub(crate) struct Hook {
@@ -158,6 +160,26 @@ impl Hook {
         path
     }
 
+    /// Writes a configuration file and names it.
+    pub(crate) fn with_config(self, text: &str) -> Self {
+        let path = self.write_file("config.toml", text);
+        self.env("EDGECERT_CONFIG", path)
+    }
+
+    /// Adds the arguments with which dehydrated calls its hook for `a.example`.
+    pub(crate) fn called_by_dehydrated(self, operation: &str, lineage: &Lineage) -> Self {
+        let files = ["privkey.pem", "cert.pem", "fullchain.pem", "chain.pem"].map(|name| lineage.file(name));
+        self.args([operation, "a.example"]).args(files).args(["1700000000"])
+    }
+
+    /// Runs the hook, which succeeds and sends nothing but the requests of a listing.
+    #[track_caller]
+    pub(crate) fn only_lists(self, service: &Sandbox) -> Output {
+        let (requests, output) = requests_during(service, || self.succeeds());
+        assert_eq!(requests, LISTING, "{}{}", output.stdout, output.stderr);
+        output
+    }
+
     /// The underlying command, for tests that spawn it themselves.
     pub(crate) fn command(&mut self) -> &mut Command {
         require_isolation(self.command.get_args().map(OsStr::to_string_lossy));
@@ -190,7 +212,13 @@ impl Hook {
     /// Runs the hook while the service asks for a longer pause than any run makes, which ends it at once.
     #[track_caller]
     pub(crate) fn fails_temporarily(self, service: &Sandbox) -> Output {
-        service.add_fault(Fault::status("*", 503).header("Retry-After", "3600").times(999));
+        self.fails_temporarily_at(service, "*")
+    }
+
+    /// As [`Self::fails_temporarily`], but only these requests fail.
+    #[track_caller]
+    pub(crate) fn fails_temporarily_at(self, service: &Sandbox, requests: &str) -> Output {
+        service.add_fault(Fault::status(requests, 503).header("Retry-After", "3600").times(999));
         let output = self.exits_with(75);
         service.clear_faults();
         output
@@ -219,6 +247,29 @@ impl Output {
         let field = |site: &Value, name: &str| site[name].as_str().unwrap().to_owned();
         let sites = json["sites"].as_array().unwrap();
         sites.iter().map(|site| format!("{}: {}", field(site, "domain"), field(site, "outcome"))).collect()
+    }
+
+    /// Expects this text on standard error.
+    #[track_caller]
+    pub(crate) fn says(&self, text: impl AsRef<str>) -> &Self {
+        self.assert_contains(&self.stderr, text.as_ref())
+    }
+
+    /// Expects this text on standard output.
+    #[track_caller]
+    pub(crate) fn prints(&self, text: impl AsRef<str>) -> &Self {
+        self.assert_contains(&self.stdout, text.as_ref())
+    }
+
+    #[track_caller]
+    fn assert_contains(&self, stream: &str, text: &str) -> &Self {
+        assert!(
+            stream.contains(text),
+            "{text:?} is wanted; stdout:\n{}stderr:\n{}",
+            self.stdout,
+            self.stderr
+        );
+        self
     }
 
     /// Standard output without dates and durations.

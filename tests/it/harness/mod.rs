@@ -18,7 +18,7 @@ mod trace;
 
 use serde_json::{Value, json};
 
-pub(crate) use daemon::{Daemon, poll};
+pub(crate) use daemon::{Daemon, poll, read_head};
 pub(crate) use edgecert_sandbox::{
     Account, Authority, EdgeAddress, EdgeMode, Fault, IssuedCert, Options, RecordedRequest, Sandbox, World,
 };
@@ -30,7 +30,8 @@ pub(crate) use log_socket::{JOURNAL, LogSocket, SYSLOG, run_with_sockets, run_wi
 pub(crate) use nginx::Nginx;
 pub(crate) use openssl::{openssl, sign_between};
 pub(crate) use runs::{
-    Host, LISTING, at_once, change, configured, deploy, is_bound_to, requests_during, sync,
+    Host, LISTING, at_once, bind, change, configured, deploy, fresh, is_bound_to, requests_during, sync,
+    with_rejected_key,
 };
 pub(crate) use scrub::scrub_times;
 use skip::require_isolation;
@@ -49,6 +50,11 @@ pub(crate) const API_KEY: &str = "sandbox-key";
 /// Starts a sandbox with these sites, unbound.
 pub(crate) fn sandbox(domains: &[&str]) -> Sandbox {
     sandbox_with(Options::default(), domains)
+}
+
+/// Starts a sandbox with these sites, and issues a certificate for all of them.
+pub(crate) fn sandbox_and_lineage(domains: &[&str]) -> (Sandbox, Lineage) {
+    (sandbox(domains), Lineage::issued_for(domains))
 }
 
 /// Starts a sandbox with these options and sites.
@@ -88,9 +94,15 @@ pub(crate) fn account(sites: &[(u64, &str, Option<u64>)], records: &[Value]) -> 
 
 /// A record of a new certificate for this domain, for a world.
 pub(crate) fn record(id: u64, domain: &str, kind: &str) -> Value {
-    let issued = test_ca().issue(&[domain]).unwrap();
+    let mut record = record_of(id, domain, &test_ca().issue(&[domain]).unwrap());
+    record["type"] = json!(kind);
+    record
+}
+
+/// A record that holds this certificate, for a world.
+pub(crate) fn record_of(id: u64, domain: &str, issued: &IssuedCert) -> Value {
     json!({
-        "id": id, "account": 1, "domain": domain, "name": domain, "type": kind,
+        "id": id, "account": 1, "domain": domain, "name": domain, "type": "upload",
         "cert_pem": issued.fullchain(), "key_pem": issued.key,
     })
 }

@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Hook, Lineage, Sandbox, edgecert, edit_state, request_lines, sandbox, set_back, state_files};
@@ -13,9 +13,19 @@ use super::{Hook, Lineage, Sandbox, edgecert, edit_state, request_lines, sandbox
 /// The requests of a run that has nothing to send, sorted.
 pub(crate) const LISTING: [&str; 2] = ["GET /api/certs", "GET /api/me/sites"];
 
+/// A run of the lineage's hook with an empty state directory.
+pub(crate) fn fresh(service: &Sandbox, lineage: &Lineage) -> Hook {
+    edgecert().called_by_certbot(lineage).against(service)
+}
+
+/// As [`fresh`], but the service rejects the API key.
+pub(crate) fn with_rejected_key(service: &Sandbox, lineage: &Lineage) -> Hook {
+    fresh(service, lineage).env("EDGECERT_API_KEY", "another-key-than-its")
+}
+
 /// A hook whose state directory outlives it.
 pub(crate) fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
-    edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_STATE_DIR", state)
+    fresh(service, lineage).env("EDGECERT_STATE_DIR", state)
 }
 
 /// A `sync` with the same state directory.
@@ -158,4 +168,10 @@ pub(crate) fn change(service: &Sandbox, path: &str, body: &Value) {
     let ready = service.endpoints();
     let request = ureq::post(format!("{}{path}", ready.api));
     request.header("Authorization", format!("Bearer {}", ready.api_key)).send_json(body).unwrap();
+}
+
+/// Binds a site to a record, or to none, without edgecert.
+pub(crate) fn bind(service: &Sandbox, domain: &str, record: Option<u64>) {
+    let site = service.sites().into_iter().find(|site| site["domain"] == domain).unwrap();
+    change(service, &format!("/api/sites/{}/update", site["id"]), &json!({"cert_id": record}));
 }

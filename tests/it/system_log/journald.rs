@@ -9,11 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{
-    DEPLOYMENT_FAILED, DEPLOYMENT_SUCCEEDED, Fields, SYNC_FAILED, WARNING, assert_has,
-    deploy_with_rejected_key, only_name,
-};
-use crate::harness::{Hook, Lineage, cannot_run, edgecert, require, sandbox};
+use super::{DEPLOYMENT_FAILED, DEPLOYMENT_SUCCEEDED, Fields, SYNC_FAILED, WARNING, assert_has, only_name};
+use crate::harness::{Hook, cannot_run, edgecert, fresh, require, sandbox_and_lineage, with_rejected_key};
 
 const JOURNALD: &str = "/lib/systemd/systemd-journald";
 
@@ -111,16 +108,15 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn entries_are_read_back_with_journalctl() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let (journald, state) = (Journald::start(), TempDir::new().unwrap());
     let with_state = |hook: Hook| hook.env("EDGECERT_STATE_DIR", state.path());
-    journald.run(with_state(deploy_with_rejected_key(&service, &lineage)), 77);
-    journald.run(with_state(edgecert().called_by_certbot(&lineage).against(&service)), 0);
+    journald.run(with_state(with_rejected_key(&service, &lineage)), 77);
+    journald.run(with_state(fresh(&service, &lineage)), 0);
     let down = edgecert().args(["sync"]).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
     journald.run(with_state(down.env("EDGECERT_API_KEY", "k").env("EDGECERT_TIMEOUT", "1")), 75);
     let configured = edgecert().args(["sync"]).env("EDGECERT_STATE_DIR", "/dev/null/state");
-    let config = configured.write_file("config.toml", "on_failure = [\"false\"]\n");
-    journald.run(configured.env("EDGECERT_CONFIG", config), 78);
+    journald.run(configured.with_config("on_failure = [\"false\"]\n"), 78);
 
     let name = only_name(&state);
     let of_lineage = format!("EDGECERT_LINEAGE={name}");
@@ -157,8 +153,7 @@ fn burst_of_entries_is_bounded_not_lost() {
     let hook = edgecert().args(["sync"]).env("EDGECERT_API_KEY", "k");
     let missing = |number: usize| format!("[[lineage]]\npath = '/nonexistent/{number}'\n");
     let config = "base_url = 'http://127.0.0.1:1'\n".to_owned() + &(0..110).map(missing).collect::<String>();
-    let config = hook.write_file("config.toml", &config);
-    journald.run(hook.env("EDGECERT_CONFIG", config), 66);
+    journald.run(hook.with_config(&config), 66);
     let count = |id: &str| journald.entries(&[&format!("MESSAGE_ID={id}")]).len();
     assert_eq!([SYNC_FAILED, DEPLOYMENT_FAILED, WARNING].map(count), [1, 100, 1]);
     let [more] = <[Fields; 1]>::try_from(journald.entries(&[&format!("MESSAGE_ID={WARNING}")])).unwrap();

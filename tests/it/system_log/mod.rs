@@ -8,8 +8,8 @@ use std::fs;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Hook, JOURNAL, Lineage, LogSocket, Output, SYSLOG, Sandbox, edgecert, require, run_with_sockets,
-    run_with_syslog, sandbox,
+    Hook, JOURNAL, Lineage, LogSocket, Output, SYSLOG, configured, edgecert, fresh, require,
+    run_with_sockets, run_with_syslog, sandbox, sandbox_and_lineage, with_rejected_key,
 };
 
 /// Message IDs, on which filters of users depend.
@@ -20,11 +20,6 @@ const WARNING: &str = "04b00b43516e40028d217a646c6e45e7";
 
 /// The fields of an entry.
 type Fields = BTreeMap<String, String>;
-
-/// A deployment whose API key the service rejects.
-fn deploy_with_rejected_key(service: &Sandbox, lineage: &Lineage) -> Hook {
-    edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_API_KEY", "another-key-than-its")
-}
 
 /// The name of the only lineage in a state directory.
 fn only_name(state: &TempDir) -> String {
@@ -60,18 +55,18 @@ fn assert_has(entry: &Fields, expected: &[(&str, &str)]) {
 
 #[test]
 fn only_changes_and_failures_are_logged() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let state = TempDir::new().unwrap();
     let call = |hook: Hook| run_with_journal(hook.env("EDGECERT_STATE_DIR", state.path()));
-    let (output, entries) = call(edgecert().called_by_certbot(&lineage).against(&service));
+    let (output, entries) = call(fresh(&service, &lineage));
     assert_eq!((output.code, entries.len()), (0, 1), "{entries:?}");
     let status = edgecert().env("EDGECERT_STATE_DIR", state.path()).args(["status", "--json"]).succeeds();
     let name = status.json()["lineages"][0]["name"].as_str().unwrap().to_owned();
     assert_has(&entries[0], &[("EDGECERT_LINEAGE", &name)]);
     for (code, hook) in [
-        (0, edgecert().called_by_certbot(&lineage).against(&service)),
+        (0, fresh(&service, &lineage)),
         (0, edgecert().against(&service).args(["sync"])),
-        (77, deploy_with_rejected_key(&service, &lineage).args(["plan"])),
+        (77, with_rejected_key(&service, &lineage).args(["plan"])),
     ] {
         let (output, entries) = call(hook);
         assert_eq!((output.code, entries), (code, Vec::new()));
@@ -81,67 +76,25 @@ fn only_changes_and_failures_are_logged() {
 #[test]
 fn sync_logs_changed_and_failed_lineages() {
     let service = sandbox(&["a.example", "b.example"]);
-    let lineages = [Lineage::issued_for(&["a.example"]), Lineage::issued_for(&["b.example"])];
-    let unmatched = Lineage::issued_for(&["c.example"]);
-    let paths = lineages.iter().chain([&unmatched]).map(|lineage| lineage.path().display().to_string());
-    let entries: Vec<String> = paths.map(|path| format!("[[lineage]]\npath = '{path}'\n")).collect();
-    let hook = edgecert().against(&service).args(["sync", "--json"]);
-    let config = hook.write_file("config.toml", &entries.concat());
-    let (output, logged) = run_with_journal(hook.env("EDGECERT_CONFIG", config));
-    assert_eq!((output.code, logged.len()), (69, 4), "{logged:?}");
-    assert_has(
-        &logged[0],
-        &[
-            ("MESSAGE_ID", SYNC_FAILED),
-            ("PRIORITY", "3"),
-            ("EDGECERT_EXIT_CODE", "69"),
-            ("EDGECERT_LINEAGE", ""),
-        ],
-    );
-    assert!(logged[0]["MESSAGE"].starts_with("sync failed with exit code 69; "), "{logged:?}");
-    assert_has(
-        &logged[1],
-        &[("MESSAGE_ID", DEPLOYMENT_FAILED), ("EDGECERT_EXIT_CODE", "69"), ("EDGECERT_COMMAND", "sync")],
-    );
-    assert!(logged[1]["MESSAGE"].contains(" failed with exit code 69"), "{logged:?}");
-    for entry in &logged[2..] {
-        let lineage = &entry["EDGECERT_LINEAGE"];
-        let message = format!("sync: {lineage} served");
-        assert_has(
-            entry,
-            &[("MESSAGE_ID", DEPLOYMENT_SUCCEEDED), ("MESSAGE", &message), ("EDGECERT_OUTCOME", "served")],
-        );
-    }
+    let lineages = ["a.example", "b.example", "c.example"].map(|name| Lineage::issued_for(&[name]));
+    let hook = configured(edgecert().against(&service).args(["sync", "--json"]), &lineages.each_ref());
+    let (output, logged) = run_with_journal(hook);
+    let ids: Vec<&str> = logged.iter().map(|entry| entry["MESSAGE_ID"].as_str()).collect();
+    assert_eq!(ids, [SYNC_FAILED, DEPLOYMENT_FAILED, DEPLOYMENT_SUCCEEDED, DEPLOYMENT_SUCCEEDED]);
+    assert_has(&logged[0], &[("PRIORITY", "3"), ("EDGECERT_EXIT_CODE", "69"), ("EDGECERT_LINEAGE", "")]);
     let reported = output.json();
     let reported =
-        reported["lineages"].as_array().unwrap().iter().map(|lineage| lineage["name"].as_str().unwrap());
+        reported["lineages"].as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap());
     let mut logged: Vec<&str> = logged[1..].iter().map(|entry| entry["EDGECERT_LINEAGE"].as_str()).collect();
     logged.sort_unstable();
-    assert_eq!(logged, reported.collect::<Vec<_>>());
-}
-
-#[test]
-fn outcome_is_the_most_severe() {
-    let service = sandbox(&["a.example", "b.example"]);
-    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-    let record = |domain: &str| {
-        let other = Lineage::issued_for(&[domain]);
-        edgecert().called_by_certbot(&other).against(&service).succeeds();
-    };
-    record("b.example");
-    // The service refuses the upload that replaces the record of one site.
-    service.add_fault(crate::harness::Fault::status("POST /api/certs/upload", 400).times(9));
-    let (output, entries) = run_with_journal(edgecert().called_by_certbot(&lineage).against(&service));
-    assert_eq!(output.code, 69, "{}", output.stderr);
-    assert_has(&entries[0], &[("EDGECERT_OUTCOME", "refused"), ("EDGECERT_EXIT_CODE", "69")]);
-    assert!(entries[0]["MESSAGE"].contains(" failed with exit code 69 (refused); "), "{entries:?}");
+    assert_eq!((output.code, logged), (69, reported.collect::<Vec<_>>()));
 }
 
 #[test]
 fn full_journal_does_not_block() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let journal = LogSocket::replacing(JOURNAL).full();
-    let hook = edgecert().called_by_certbot(&lineage).against(&service);
+    let hook = fresh(&service, &lineage);
     require("timeout", "coreutils");
     let output = run_with_sockets(&[&journal], hook, &["timeout", "120"]);
     assert_eq!(output.code, 0, "{}", output.stderr);
@@ -150,13 +103,13 @@ fn full_journal_does_not_block() {
 
 #[test]
 fn syslog_replaces_dead_journal() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-    let (output, lines) = run_with_syslog(edgecert().called_by_certbot(&lineage).against(&service), &[]);
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
+    let (output, lines) = run_with_syslog(fresh(&service, &lineage), &[]);
     assert_eq!((output.code, lines.len()), (0, 1), "{lines:?}");
     assert!(lines[0].starts_with("<30>edgecert["), "{lines:?}");
     assert!(lines[0].contains("]: deploy: ") && lines[0].ends_with(" served"), "{lines:?}");
 
-    let (output, lines) = run_with_syslog(deploy_with_rejected_key(&service, &lineage), &[]);
+    let (output, lines) = run_with_syslog(with_rejected_key(&service, &lineage), &[]);
     assert_eq!(output.code, 77);
     let [line] = lines.as_slice() else { panic!("expected one line: {lines:?}") };
     assert!(line.starts_with("<27>edgecert["), "{line}");
@@ -168,9 +121,9 @@ fn syslog_replaces_dead_journal() {
 
 #[test]
 fn lost_output_is_logged() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let wrapper = ["sh", "-c", "exec \"$0\" \"$@\" > /dev/full"];
-    let hook = edgecert().called_by_certbot(&lineage).against(&service);
+    let hook = fresh(&service, &lineage);
     let (output, lines) = run_with_syslog(hook, &wrapper);
     assert_eq!((output.code, lines.len()), (0, 2), "{lines:?}");
     assert!(lines[0].starts_with("<28>edgecert["), "{lines:?}");
@@ -179,10 +132,10 @@ fn lost_output_is_logged() {
 
 #[test]
 fn terminal_run_skips_system_log() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     require("script", "bsdutils");
     let wrapper = ["sh", "-c", "exec script -qec \"$0\" /dev/null"];
-    let (output, lines) = run_with_syslog(deploy_with_rejected_key(&service, &lineage), &wrapper);
+    let (output, lines) = run_with_syslog(with_rejected_key(&service, &lineage), &wrapper);
     assert_eq!((output.code, lines), (77, Vec::new()), "{}", output.stdout);
-    assert!(output.stdout.contains(": the service rejected the API key"), "{}", output.stdout);
+    output.prints(": the service rejected the API key");
 }
