@@ -79,6 +79,14 @@ mod tests {
     }
 
     #[test]
+    fn index_is_below_the_number() {
+        assert_eq!("2/3".parse(), Ok(Shard { index: 2, of: 3 }));
+        for wrong in ["3/3", "1", "0/0", "-1/2", "1/", "/2", "1/2/3", ""] {
+            assert_eq!(wrong.parse::<Shard>(), Err("expected I/N, with I from 0 to N-1"), "{wrong}");
+        }
+    }
+
+    #[test]
     fn every_lineage_is_in_one_shard() {
         let count = |name: &str| (0..7).filter(|index| Shard { index: *index, of: 7 }.contains(name)).count();
         assert!((0..100).all(|number| count(&format!("s{number}.example")) == 1));

@@ -218,7 +218,10 @@ mod tests {
         let hand = &options("a.example", permissions(), Hand);
         let retry = &RunOptions { origin: Retry, ..hand.clone() };
         // The runs, whether the leaf on disk is that of the last one, and whose options hold.
-        let rows: [(&[_], bool, Origin, &RunOptions); 9] = [
+        let narrow = &options("b.example", Layer::default(), Hook);
+        let rows: [(&[_], bool, Origin, &RunOptions); 11] = [
+            (&[(narrow, "aa", Some(0)), (hand, "aa", Some(0))], false, Standing, narrow),
+            (&[(narrow, "aa", Some(0)), (hand, "aa", Some(0)), (hook, "aa", Some(0))], false, Standing, hook),
             (&[(hook, "aa", Some(0))], true, Standing, hook),
             (&[(hook, "aa", Some(75))], true, Retry, hook),
             (&[(hook, "aa", Some(75))], false, Standing, hook),

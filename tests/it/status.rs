@@ -128,8 +128,7 @@ fn verify_shows_what_is_served() {
         (&seen["outcome"], &seen["unreachable"]),
         (&json!("unreachable"), &json!(["127.0.0.1:1 refuses connections"]))
     );
-    let output = host.status(&["--verify", "--edge-address", "nonsense"]).exits_with(2);
-    assert!(output.stderr.contains("expected HOST:PORT"), "{}", output.stderr);
+    host.status(&["--verify", "--edge-address", "nonsense"]).exits_with(2).says("expected HOST:PORT");
 }
 
 #[test]
@@ -138,13 +137,9 @@ fn refused_name_is_critical() {
     let refusing = host.service.open_edge_address(&EdgeAddress::new(EdgeMode::Refuse));
     let verify = ["--verify", "--edge-address", &refusing];
     let output = host.status(&verify).args(["--check"]).exits_with(2);
-    assert!(
-        output.stdout.contains(": no valid certificate served (a.example, as its edge was last seen)\n"),
-        "{}",
-        output.stdout
-    );
+    output.prints(": no valid certificate served (a.example, as its edge was last seen)\n");
     let expected = format!("a.example: {refusing} rejects the handshake for this name");
-    assert!(output.stdout.contains(&expected), "{}", output.stdout);
+    output.prints(&expected);
     assert_eq!(lineage_status(&host, &verify)["sites"][0]["served"]["outcome"], "stale");
 }
 
@@ -200,12 +195,9 @@ fn unseen_renewal_is_pending_since_written() {
     };
     let seconds = written.duration_since(UNIX_EPOCH).unwrap().as_secs();
     assert_eq!(pending_since(&lineage_status(&host, &[])), i64::try_from(seconds).unwrap());
-    let output = host.status(&["--check"]).exits_with(2);
-    assert!(
-        output.stdout.contains("(no run has seen this certificate); run `edgecert sync`\n"),
-        "{}",
-        output.stdout
-    );
+    host.status(&["--check"])
+        .exits_with(2)
+        .prints("(no run has seen this certificate); run `edgecert sync`\n");
     // The file's time may be lost, for example in an archive. The file cannot have been written before the certificate
     // was issued.
     set_written(UNIX_EPOCH);
@@ -258,8 +250,7 @@ fn prometheus_parses_the_metrics() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("edgecert.prom");
     fs::write(&file, "an earlier one").unwrap();
-    let output = host.status(&["--metrics", file.to_str().unwrap()]).succeeds();
-    assert_eq!(output.stdout, "");
+    assert_eq!(host.status(&["--metrics", file.to_str().unwrap()]).succeeds().stdout, "");
     let samples = parse_metrics(&file);
     assert_eq!(samples.len(), 18, "{samples:?}");
     for site in ["a.example", "b.example"] {
@@ -285,8 +276,9 @@ fn metrics_replace_only_regular_files() {
     let link = directory.path().join("link");
     symlink("/dev/null", &link).unwrap();
     for file in [link.clone(), directory.path().to_owned(), directory.path().join("none/x.prom")] {
-        let output = status(state.path(), &["--metrics", file.to_str().unwrap()]).exits_with(78);
-        assert!(output.stderr.contains("cannot write the metrics file"), "{}", output.stderr);
+        status(state.path(), &["--metrics", file.to_str().unwrap()])
+            .exits_with(78)
+            .says("cannot write the metrics file");
         let check = ["--check", "--allow-empty", "--metrics", file.to_str().unwrap()];
         let output = status(state.path(), &check).exits_with(3);
         assert!(output.stdout.starts_with("EDGECERT UNKNOWN - cannot write"), "{}", output.stdout);
@@ -311,8 +303,9 @@ fn lineage_is_forgotten_by_name_or_path() {
         path(link),
     ];
     for wanted in names {
-        let output = host.status(&["--forget", other.path().to_str().unwrap()]).exits_with(66);
-        assert!(output.stderr.contains(&format!("known lineages: {known}")), "{}", output.stderr);
+        host.status(&["--forget", other.path().to_str().unwrap()])
+            .exits_with(66)
+            .says(format!("known lineages: {known}"));
         let output = host.status(&["--forget", &wanted, "--json"]).succeeds();
         assert_eq!((&output.json()["forgotten"], &output.json()["warnings"]), (&json!(known), &json!([])));
         assert_eq!(files(host.state(), "json"), [] as [PathBuf; 0]);
@@ -320,7 +313,7 @@ fn lineage_is_forgotten_by_name_or_path() {
         host.hook().succeeds();
     }
     let output = configured(host.status(&["--forget", &known]), &[&host.lineage]).succeeds();
-    assert!(output.stderr.contains("a [[lineage]] in the configuration names"), "{}", output.stderr);
+    output.says("a [[lineage]] in the configuration names");
     assert_eq!(output.stdout, format!("forgot {known}\n"));
 }
 
@@ -330,8 +323,7 @@ fn locked_lineage_is_not_forgotten() {
     let name = host.name();
     let lock = File::options().write(true).open(host.state().join(format!("{name}.lock"))).unwrap();
     lock.lock().unwrap();
-    let output = host.status(&["--forget", &name]).exits_with(75);
-    assert!(output.stderr.contains(&format!("still deploying {name}")), "{}", output.stderr);
+    host.status(&["--forget", &name]).exits_with(75).says(format!("still deploying {name}"));
     drop(lock);
     assert_eq!(lineage_status(&host, &[])["name"], *name);
 }
@@ -347,7 +339,8 @@ fn ambiguous_path_forgets_nothing() {
         let [cert, key] = ["crt", "key"].map(|ending| host.lineage.file(&format!("{name}.{ending}")));
         hook.env("LEGO_CERT_PATH", cert).env("LEGO_CERT_KEY_PATH", key).succeeds();
     }
-    let output = host.status(&["--forget", host.lineage.path().to_str().unwrap()]).exits_with(66);
-    assert!(output.stderr.contains("nothing was forgotten"), "{}", output.stderr);
+    host.status(&["--forget", host.lineage.path().to_str().unwrap()])
+        .exits_with(66)
+        .says("nothing was forgotten");
     assert_eq!(files(host.state(), "json").len(), 2);
 }

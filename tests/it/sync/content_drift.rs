@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{LISTING, change, deploy, is_bound_to, requests_during, sync};
-use crate::harness::{DAY, Hook, Host, Lineage, sandbox, set_back, test_ca, upload_count};
+use crate::harness::{
+    DAY, Host, LISTING, Lineage, change, deploy, is_bound_to, requests_during, sandbox, set_back, sync,
+    test_ca, upload_count,
+};
 
 /// A host with a deployed lineage, before any other handshake.
 fn deployed() -> Host {
@@ -69,11 +71,8 @@ fn period_decides_when_to_check() {
         assert_eq!(output.json()["changed"], is_checked, "{row}");
         assert_eq!(host.is_bound("a.example"), is_checked, "{row}");
         if !is_checked {
-            assert_eq!(
-                (requests, host.service.handshakes().total()),
-                (LISTING.map(str::to_owned).to_vec(), 0),
-                "{row}"
-            );
+            assert_eq!(requests, LISTING, "{row}");
+            assert_eq!(host.service.handshakes().total(), 0, "{row}");
         }
     }
 }
@@ -84,11 +83,8 @@ fn pending_push_hides_no_drift() {
     let other = test_ca().issue(&["a.example"]).unwrap();
     host.service.override_edge("a.example", &other.fullchain(), &other.key);
     host.service.hold_pushes(true);
-    change(
-        &host.service,
-        &format!("/api/sites/{}/update", host.service.sites()[0]["id"]),
-        &json!({"remark": "x"}),
-    );
+    let site = host.service.sites()[0]["id"].clone();
+    change(&host.service, &format!("/api/sites/{site}/update"), &json!({"remark": "x"}));
     host.set_back(DAY);
     let output = host.sync().args(["--json"]).args(["--wait", "1"]).exits_with(75);
     assert_eq!(output.json()["lineages"][0]["sites"][0]["outcome"], "stale");
@@ -108,11 +104,8 @@ fn check_is_recorded() {
     host.set_back(DAY);
     let before = host.recorded();
     for handshakes in [4, 0] {
-        let (requests, _) = requests_during(&host.service, || host.sync().args(["--json"]).succeeds());
-        assert_eq!(
-            (requests, host.service.handshakes().total()),
-            (LISTING.map(str::to_owned).to_vec(), handshakes)
-        );
+        host.sync().only_lists(&host.service);
+        assert_eq!(host.service.handshakes().total(), handshakes);
         host.service.reset_handshakes();
     }
     let mut after = host.recorded();
@@ -138,8 +131,7 @@ fn unserved_site_is_checked_in_every_run() {
     for _ in 0..3 {
         proxy.connections.store(0, Ordering::Relaxed);
         let hook = host.sync().env("EDGECERT_EDGE_ADDRESS", &proxy.address);
-        let (requests, output) = requests_during(&host.service, || hook.succeeds());
-        assert_eq!((requests, output.stderr.as_str()), (LISTING.map(str::to_owned).to_vec(), ""));
+        assert_eq!(hook.only_lists(&host.service).stderr, "");
         assert_eq!(proxy.connections.load(Ordering::Relaxed), 4);
         assert_eq!(host.recorded()["sites"][0]["outcome"], "synced");
     }
@@ -156,16 +148,14 @@ fn unserved_site_is_checked_in_every_run() {
 #[test]
 fn required_edge_has_to_be_reached() {
     let host = Host::new();
-    let require = |hook: Hook| hook.args(["--verify", "require", "--verify-every", "1"]);
-    let hook = host.hook().args(["--verify", "require"]);
-    hook.succeeds();
-    let unreachable = |hook: Hook| hook.env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1");
+    let sync = || host.sync().args(["--verify", "require", "--verify-every", "1"]);
+    host.hook().args(["--verify", "require"]).succeeds();
     host.set_back(DAY);
     for _ in 0..2 {
-        let output = unreachable(require(host.sync())).exits_with(75);
-        assert!(output.stderr.contains("127.0.0.1:1 refuses connections"), "{}", output.stderr);
+        let unreachable = sync().env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1");
+        unreachable.exits_with(75).says("127.0.0.1:1 refuses connections");
     }
-    require(host.sync()).succeeds();
+    sync().succeeds();
     assert_eq!(upload_count(&host.service), 1);
 }
 

@@ -3,8 +3,7 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{is_bound_to, sync};
-use crate::harness::{Fault, Lineage, sandbox, upload_count};
+use crate::harness::{Fault, Lineage, configured, is_bound_to, sandbox, sync, upload_count};
 
 const SEED: u64 = 20_261_121;
 
@@ -36,16 +35,12 @@ fn converge_under_faults(number: usize) {
             Fault::truncate("*", 10),
         ],
     );
-    let entries =
-        lineages.iter().map(|lineage| format!("[[lineage]]\npath = '{}'\n", lineage.path().display()));
-    let entries: String = entries.collect();
     let mut runs = 0;
     loop {
         runs += 1;
         assert!(runs < 30, "it does not converge");
-        let hook = sync(&service, state.path()).args(["--json", "--timeout", "3", "--wait", "2"]);
-        let config = hook.write_file("config.toml", &entries);
-        let output = hook.args(["--config".as_ref(), config.as_os_str()]).run();
+        let hook = configured(sync(&service, state.path()), &lineages.iter().collect::<Vec<_>>());
+        let output = hook.args(["--json", "--timeout", "3", "--wait", "2"]).run();
         let json: Value = output.json();
         print_on_failure(&format!("run {runs}: exit {}, {}", output.code, json["counts"]));
         if output.code == 0 && json["counts"]["unchanged"] == number {

@@ -4,16 +4,11 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-use tempfile::TempDir;
-
-use super::{configured, deploy, file, is_bound_to, sync};
-use crate::harness::{Hook, Lineage, Output, Sandbox, edgecert, edit_state, sandbox};
+use crate::harness::{Hook, Host, Lineage, Output, configured, deploy, edit_state, is_bound_to};
 
 /// A host with two lineages; the deployment of one is pending, and its state file is damaged.
 struct DamagedHost {
-    service: Sandbox,
-    state: TempDir,
-    lineage: Lineage,
+    host: Host,
     other: Lineage,
     /// The state file before it was damaged.
     state_file: PathBuf,
@@ -21,21 +16,21 @@ struct DamagedHost {
 
 impl DamagedHost {
     fn new() -> Self {
-        let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
-        let [lineage, other] = ["a.example", "b.example"].map(|name| Lineage::issued_for(&[name]));
-        deploy(&service, &lineage, state.path()).fails_temporarily(&service);
-        let state_file = file(state.path(), "json");
+        let (host, other) =
+            (Host::with(&["a.example", "b.example"], &["a.example"]), Lineage::issued_for(&["b.example"]));
+        host.hook().fails_temporarily(&host.service);
+        let state_file = host.state_file();
         fs::write(&state_file, "{").unwrap();
-        deploy(&service, &other, state.path()).succeeds();
-        Self { service, state, lineage, other, state_file }
+        deploy(&host.service, &other, host.state()).succeeds();
+        Self { host, other, state_file }
     }
 
     fn sync(&self) -> Hook {
-        sync(&self.service, self.state.path())
+        self.host.sync()
     }
 
     fn status(&self, arguments: &[&str]) -> Hook {
-        edgecert().args(["status"]).args(arguments).env("EDGECERT_STATE_DIR", self.state.path())
+        self.host.status(arguments)
     }
 
     fn name(&self) -> &str {
@@ -50,102 +45,97 @@ impl DamagedHost {
     #[track_caller]
     fn assert_unresolved(&self, output: &Output) {
         let (kept, name) = (self.kept(), self.name());
-        let message = format!(
+        output.says(format!(
             "{} is an invalid state file, so {name} may be pending and is not retried",
             kept.display()
-        );
-        assert!(output.stderr.contains(&message), "{}", output.stderr);
-        let hint = format!(
+        ));
+        output.says(format!(
             "edgecert: hint: deploy the lineage again, for example with `edgecert deploy --lineage DIR`, or run `edgecert status --forget {name}`"
-        );
-        assert!(output.stderr.contains(&hint), "{}", output.stderr);
+        ));
     }
 }
 
 #[test]
 fn damaged_pending_state_fails_every_sync() {
-    let host = DamagedHost::new();
+    let damaged = DamagedHost::new();
     for _ in 0..2 {
-        let output = host.sync().exits_with(78);
-        host.assert_unresolved(&output);
+        let output = damaged.sync().exits_with(78);
+        damaged.assert_unresolved(&output);
         assert!(output.shown().ends_with("2 lineages: 1 unchanged, 1 failed (TIME)\n"), "{}", output.stdout);
-        let shown = host.status(&[]).exits_with(78);
-        assert!(shown.stderr.contains(&format!("`edgecert status --forget {}`", host.name())));
-        host.status(&["--check"]).exits_with(1);
+        damaged.status(&[]).exits_with(78).says(format!("`edgecert status --forget {}`", damaged.name()));
+        damaged.status(&["--check"]).exits_with(1);
     }
-    assert_eq!(fs::read(host.kept()).unwrap(), b"{");
+    assert_eq!(fs::read(damaged.kept()).unwrap(), b"{");
     // The work of others goes on.
-    host.other.renew(&["b.example"]);
-    host.sync().exits_with(78);
-    assert!(is_bound_to(&host.service, "b.example", &host.other));
+    damaged.other.renew(&["b.example"]);
+    damaged.sync().exits_with(78);
+    assert!(is_bound_to(&damaged.host.service, "b.example", &damaged.other));
     // Pending for longer than the limit.
     let written = UNIX_EPOCH + Duration::from_secs(1_767_225_600);
-    File::options().write(true).open(host.kept()).unwrap().set_modified(written).unwrap();
-    let output = host.status(&["--check"]).exits_with(2);
-    assert!(output.stdout.contains("may be pending and is not retried"), "{}", output.stdout);
+    File::options().write(true).open(damaged.kept()).unwrap().set_modified(written).unwrap();
+    damaged.status(&["--check"]).exits_with(2).prints("may be pending and is not retried");
 }
 
 #[test]
 fn deploying_again_resolves_a_damaged_state() {
-    let host = DamagedHost::new();
-    host.sync().exits_with(78);
-    deploy(&host.service, &host.lineage, host.state.path()).succeeds();
-    let output = host.sync().succeeds();
+    let damaged = DamagedHost::new();
+    damaged.sync().exits_with(78);
+    damaged.host.hook().succeeds();
+    let output = damaged.sync().succeeds();
     assert_eq!((&*output.shown(), &*output.stderr), ("2 lineages: 2 unchanged (TIME)\n", ""));
-    assert_eq!(host.status(&["--check"]).succeeds().stderr, "");
-    assert!(host.kept().exists(), "kept for inspection");
+    assert_eq!(damaged.status(&["--check"]).succeeds().stderr, "");
+    assert!(damaged.kept().exists(), "kept for inspection");
 }
 
 #[test]
 fn failed_deployment_is_pending_again() {
-    let host = DamagedHost::new();
-    host.sync().exits_with(78);
-    deploy(&host.service, &host.lineage, host.state.path()).fails_temporarily(&host.service);
-    host.sync().succeeds();
-    assert!(is_bound_to(&host.service, "a.example", &host.lineage));
+    let damaged = DamagedHost::new();
+    damaged.sync().exits_with(78);
+    damaged.host.hook().fails_temporarily(&damaged.host.service);
+    damaged.sync().succeeds();
+    assert!(damaged.host.is_bound("a.example"));
 }
 
 #[test]
 fn forgetting_resolves_a_damaged_state() {
-    let host = DamagedHost::new();
-    host.sync().exits_with(78);
-    assert_eq!(host.status(&["--forget", host.name()]).succeeds().stderr, "");
-    assert!(!host.kept().exists());
-    host.sync().succeeds();
+    let damaged = DamagedHost::new();
+    damaged.sync().exits_with(78);
+    assert_eq!(damaged.status(&["--forget", damaged.name()]).succeeds().stderr, "");
+    assert!(!damaged.kept().exists());
+    damaged.sync().succeeds();
 
-    let host = DamagedHost::new();
-    host.sync().exits_with(78);
-    fs::remove_file(host.kept()).unwrap();
-    host.sync().succeeds();
+    let damaged = DamagedHost::new();
+    damaged.sync().exits_with(78);
+    fs::remove_file(damaged.kept()).unwrap();
+    damaged.sync().succeeds();
 }
 
 #[test]
 fn configured_lineage_is_deployed_anew() {
-    let host = DamagedHost::new();
-    let output = configured(host.sync(), &[&host.lineage]).succeeds();
+    let damaged = DamagedHost::new();
+    let output = configured(damaged.sync(), &[&damaged.host.lineage]).succeeds();
     assert!(output.stderr.ends_with(" was treated as a new lineage\n"), "{}", output.stderr);
-    assert!(is_bound_to(&host.service, "a.example", &host.lineage));
-    assert_eq!(configured(host.sync(), &[&host.lineage]).succeeds().stderr, "");
+    assert!(damaged.host.is_bound("a.example"));
+    assert_eq!(configured(damaged.sync(), &[&damaged.host.lineage]).succeeds().stderr, "");
 }
 
 #[test]
 fn damaged_state_without_pending_work_is_a_warning() {
-    let host = DamagedHost::new();
-    deploy(&host.service, &host.lineage, host.state.path()).succeeds();
-    edit_state(&host.state_file, |state| state["begun"] = "yesterday".into());
+    let damaged = DamagedHost::new();
+    damaged.host.hook().succeeds();
+    edit_state(&damaged.state_file, |state| state["begun"] = "yesterday".into());
     for _ in 0..2 {
-        let output = host.sync().succeeds();
+        let output = damaged.sync().succeeds();
         assert!(output.stderr.starts_with("edgecert: warning: "), "{}", output.stderr);
-        assert!(output.stderr.contains(host.name()), "{}", output.stderr);
+        output.says(damaged.name());
     }
 }
 
 #[test]
 fn damaged_state_is_reported_by_one_shard() {
-    let host = DamagedHost::new();
-    let codes = || ["0/2", "1/2"].map(|shard| host.sync().args(["--shard", shard]).run().code);
+    let damaged = DamagedHost::new();
     for _ in 0..2 {
-        let mut codes = codes();
+        let mut codes = ["0/2", "1/2"].map(|shard| damaged.sync().args(["--shard", shard]).run().code);
         codes.sort_unstable();
         assert_eq!(codes, [0, 78]);
     }

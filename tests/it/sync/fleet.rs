@@ -1,13 +1,12 @@
 //! The inventory of `sync`: lineages deployed before and lineages configured, all or one shard.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Hook, Host, LISTING, Lineage, configured, deploy, is_bound_to, request_lines, requests_during, sandbox,
-    sync, upload_count,
+    Host, Lineage, configured, deploy, is_bound_to, request_lines, sandbox, sync, upload_count,
 };
 
 #[test]
@@ -20,8 +19,7 @@ fn configured_lineages_need_no_hook() {
     assert_eq!(output.json()["counts"]["total"], 2, "each lineage counts once");
     assert_eq!(output.json()["lineages"][0]["reason"], "never deployed before");
     assert!(is_bound_to(&service, "b.example", &named));
-    let (requests, _) = requests_during(&service, || call().succeeds());
-    assert_eq!(requests, LISTING);
+    call().only_lists(&service);
 }
 
 #[test]
@@ -31,8 +29,7 @@ fn broken_entry_stops_no_other() {
     for name in ["cert.pem", "chain.pem", "fullchain.pem", "privkey.pem"] {
         std::fs::remove_file(empty.file(name)).unwrap();
     }
-    let output = configured(sync(&service, state.path()), &[&empty, &named]).exits_with(66);
-    assert!(output.stderr.contains("is not a lineage"), "{}", output.stderr);
+    configured(sync(&service, state.path()), &[&empty, &named]).exits_with(66).says("is not a lineage");
     assert!(is_bound_to(&service, "b.example", &named));
 }
 
@@ -59,14 +56,10 @@ fn shards_are_stable_and_complete() {
         }
     }
     assert_eq!(seen.len(), 8);
-    for wrong in ["3/3", "1", "0/0", "-1/2"] {
-        let output = sync(&service, edge_state().path()).args([format!("--shard={wrong}")]).exits_with(2);
-        assert!(output.stderr.contains("expected I/N, with I from 0 to N-1"), "{}", output.stderr);
-    }
-}
-
-fn edge_state() -> TempDir {
-    TempDir::new().unwrap()
+    sync(&service, Path::new("state"))
+        .args(["--shard", "3/3"])
+        .exits_with(2)
+        .says("expected I/N, with I from 0");
 }
 
 #[test]
@@ -78,11 +71,8 @@ fn lineages_of_one_site_run_in_turn() {
         Lineage::issued_for(&["*.example"]),
     ];
     let hook = configured(sync(&service, state.path()), &lineages.iter().collect::<Vec<_>>());
-    let output = hook.args(["--json", "--allow-untrusted"]).run();
-    let json = output.json();
-    let codes: Vec<&Value> =
-        json["lineages"].as_array().unwrap().iter().map(|entry| &entry["exit_code"]).collect();
-    assert_eq!(service.certs().len(), 1, "no record is made that nothing uses: {codes:?}");
+    hook.succeeds();
+    assert_eq!(service.certs().len(), 1, "no record is made that nothing uses");
     assert_eq!(upload_count(&service), 1, "the others are superseded");
     let listings = request_lines(&service).iter().filter(|request| *request == "GET /api/certs").count();
     assert_eq!(listings, 3, "those that come after another one look again");
@@ -95,14 +85,7 @@ fn entry_matches_any_path_of_its_lineage() {
     let link = links.path().join("live");
     std::os::unix::fs::symlink(host.lineage.path(), &link).unwrap();
     let entry = format!("[[lineage]]\npath = '{}'\ndomains = ['a.example']\n", host.lineage.path().display());
-    let configured = |hook: Hook| {
-        let config = hook.write_file("config.toml", &entry);
-        hook.args(["--config".as_ref(), config.as_os_str()])
-    };
-    let hook = host.hook().env("RENEWED_LINEAGE", &link);
-    configured(hook).succeeds();
-    let (requests, output) =
-        requests_during(&host.service, || configured(host.sync()).args(["--json"]).succeeds());
-    assert_eq!(requests, LISTING);
+    host.hook().env("RENEWED_LINEAGE", &link).with_config(&entry).succeeds();
+    let output = host.sync().with_config(&entry).args(["--json"]).only_lists(&host.service);
     assert_eq!(output.json()["counts"]["total"], 1, "each lineage counts once");
 }

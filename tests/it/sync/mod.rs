@@ -22,8 +22,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Fault, Host, LISTING, Lineage, change, configured, deploy, edgecert, is_bound_to, request_lines,
-    requests_during, sandbox, sync, upload_count,
+    Host, LISTING, Lineage, deploy, edgecert, request_lines, requests_during, sandbox, sync, upload_count,
 };
 
 /// The only file in a state directory with an extension.
@@ -35,12 +34,11 @@ fn file(state: &Path, ending: &str) -> PathBuf {
 #[test]
 fn pending_deployment_is_finished_once() {
     let host = Host::new();
-    let output = host.hook().fails_temporarily(&host.service);
-    assert!(output.stderr.contains("hint: run `edgecert sync` to retry"), "{}", output.stderr);
+    host.hook().fails_temporarily(&host.service).says("hint: run `edgecert sync` to retry");
 
     // The environment of both calls names the service.
     let output = host.sync().succeeds();
-    assert!(output.stdout.contains("(pending since "), "{}", output.stdout);
+    output.prints("(pending since ");
     assert!(
         output.shown().ends_with("a.example served\n1 lineage: 1 deployed (TIME)\n"),
         "{}",
@@ -48,8 +46,7 @@ fn pending_deployment_is_finished_once() {
     );
     assert!(host.is_bound("a.example"));
 
-    let (requests, output) = requests_during(&host.service, || host.sync().args(["--json"]).succeeds());
-    assert_eq!(requests, LISTING);
+    let output = host.sync().args(["--json"]).only_lists(&host.service);
     let counts = json!({"total": 1, "unchanged": 1, "deployed": 0, "failed": 0, "gone": 0, "superseded": 0});
     assert_eq!((&output.json()["counts"], &output.json()["lineages"]), (&counts, &json!([])));
 }
@@ -85,30 +82,16 @@ fn failure_before_requests_is_retried() {
 #[test]
 fn hook_options_are_reused() {
     let host = Host::with(&["a.example", "b.example"], &["a.example", "b.example"]);
-    host.service.add_fault(Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600"));
-    let key = host.state().join("key");
-    fs::write(&key, host.service.endpoints().api_key.as_bytes()).unwrap();
-    fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    let hook = deploy(&host.service, &host.lineage, &host.state().join("state"))
-        .without_env("EDGECERT_BASE_URL")
-        .without_env("EDGECERT_API_KEY")
-        .args([
-            "--base-url",
-            &host.service.endpoints().api,
-            "--domain",
-            "b.example",
-            "--timeout",
-            "1",
-            "--wait",
-            "0",
-        ]);
-    hook.args([Path::new("--api-key-file"), &key]).exits_with(75);
+    let service = host.service.endpoints();
+    host.lineage.write("key", &service.api_key);
+    let hook = host.hook().without_env("EDGECERT_BASE_URL").without_env("EDGECERT_API_KEY");
+    let hook =
+        hook.args(["--base-url", &service.api, "--domain", "b.example", "--wait", "0", "--api-key-file"]);
+    hook.args([host.lineage.file("key")]).fails_temporarily_at(&host.service, "POST /api/certs/upload");
     // Neither the service, nor the key file, nor the domain is given again.
-    let again = edgecert().env("EDGECERT_STATE_DIR", host.state().join("state")).args(["sync"]);
     // The key in this environment belongs to another service and must not be sent to this one.
-    let again = again.env("EDGECERT_API_KEY", "another-key");
-    let output = again.env("EDGECERT_EDGE_ADDRESS", &host.service.endpoints().edge).succeeds();
-    assert!(output.stdout.contains("b.example served"), "{}", output.stdout);
+    let again = host.sync().without_env("EDGECERT_BASE_URL").env("EDGECERT_API_KEY", "another-key");
+    again.succeeds().prints("b.example served");
     assert!(host.is_bound("b.example") && host.service.certs().len() == 1);
 }
 
@@ -123,8 +106,7 @@ fn unavailable_service_is_reported_once() {
     let errors = output.stderr.lines().filter(|line| line.contains("error: ")).collect::<Vec<_>>();
     assert_eq!(errors.len(), 1, "{}", output.stderr);
     assert!(errors[0].ends_with("; 2 lineages were not checked"), "{}", output.stderr);
-    let (requests, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
-    assert_eq!(requests, LISTING);
+    sync(&service, state.path()).only_lists(&service);
 }
 
 #[test]
@@ -132,8 +114,8 @@ fn missing_files_are_reported_once() {
     let host = Host::deployed();
     host.lineage.rename("fullchain.pem", "away.pem");
     let output = host.sync().exits_with(66);
-    assert!(output.stderr.contains("the files of the lineage are missing"), "{}", output.stderr);
-    assert!(output.stderr.contains("`edgecert status --forget "), "{}", output.stderr);
+    output.says("the files of the lineage are missing");
+    output.says("`edgecert status --forget ");
     // Leaving them alone needs neither the service nor a key.
     let again = || host.sync().without_env("EDGECERT_API_KEY").succeeds();
     let (requests, output) = requests_during(&host.service, again);
@@ -148,36 +130,27 @@ fn missing_files_are_reported_once() {
 #[test]
 fn unwritable_state_directory_stops_sync() {
     let service = sandbox(&["a.example"]);
-    let hook = edgecert().against(&service).args(["sync"]);
-    let file = hook.write_file("not-a-directory", "");
-    let output = hook.env("EDGECERT_STATE_DIR", file.join("state")).exits_with(78);
-    assert!(output.stderr.contains("cannot write "), "{}", output.stderr);
+    let output = sync(&service, Path::new("/dev/null/state")).exits_with(78);
+    output.says("cannot write ").says("hint: name another directory with --state-dir");
+    assert_eq!(output.stderr.matches("edgecert: error: ").count(), 1, "{}", output.stderr);
     assert_eq!(request_lines(&service).len(), 0);
 }
 
 #[test]
 fn empty_inventory_is_no_failure() {
-    let output = edgecert().args(["sync"]).succeeds();
-    assert!(output.stderr.contains("no lineage was ever deployed"), "{}", output.stderr);
+    edgecert().args(["sync"]).succeeds().says("no lineage was ever deployed");
 }
 
 #[test]
 fn unchanged_cert_finishes_pending_work() {
     let host = Host::new();
-    let call = |operation: &str| {
-        let files =
-            ["privkey.pem", "cert.pem", "fullchain.pem", "chain.pem"].map(|name| host.lineage.file(name));
-        let hook = host.call();
-        hook.args([operation, "a.example"]).args(files).args(["1700000000"])
-    };
+    let call = |operation: &str| host.call().called_by_dehydrated(operation, &host.lineage);
     call("unchanged_cert").succeeds();
     assert_eq!(upload_count(&host.service), 1, "a lineage without state is deployed");
-    let (requests, output) = requests_during(&host.service, || call("unchanged_cert").succeeds());
-    assert_eq!((requests, output.stdout.as_str()), (LISTING.map(str::to_owned).to_vec(), ""));
+    assert_eq!(call("unchanged_cert").only_lists(&host.service).stdout, "");
     host.lineage.renew(&["a.example"]);
     call("deploy_cert").fails_temporarily(&host.service);
-    let output = call("unchanged_cert").succeeds();
-    assert!(output.stdout.contains("* served    a.example"), "{}", output.stdout);
+    call("unchanged_cert").succeeds().prints("* served    a.example");
     assert!(host.is_bound("a.example"));
 }
 
@@ -187,12 +160,7 @@ fn unreadable_state_file_stops_no_other() {
     fs::write(host.state().join("later.json"), r#"{"version":99}"#).unwrap();
     fs::create_dir(host.state().join("other.json")).unwrap();
     host.lineage.renew(&["a.example"]);
-    let output = host.sync().exits_with(78);
-    assert!(
-        output.stderr.contains("other.json: it is a directory; its lineage was not checked"),
-        "{}",
-        output.stderr
-    );
+    host.sync().exits_with(78).says("other.json: it is a directory; its lineage was not checked");
     assert!(host.is_bound("a.example"));
 }
 
@@ -200,13 +168,11 @@ fn unreadable_state_file_stops_no_other() {
 fn key_is_never_sent_to_another_service() {
     let host = Host::new();
     // The hook named another service than the configuration, with a key of its own.
-    host.service.add_fault(Fault::status("*", 503).header("Retry-After", "3600"));
-    host.hook().exits_with(75);
-    let later = host.sync().without_env("EDGECERT_BASE_URL");
-    let config = later.write_file("config.toml", "base_url = \"https://127.0.0.1:1\"\n");
-    let later = later.env("EDGECERT_API_KEY", "for-the-other").env("EDGECERT_CONFIG", config);
+    host.hook().fails_temporarily(&host.service);
+    let later = host.sync().without_env("EDGECERT_BASE_URL").env("EDGECERT_API_KEY", "for-the-other");
+    let later = later.with_config("base_url = \"https://127.0.0.1:1\"\n");
     let (requests, output) = requests_during(&host.service, || later.exits_with(78));
     assert_eq!(requests, Vec::<String>::new());
-    assert!(output.stderr.contains("with an API key that is not recorded"), "{}", output.stderr);
-    assert!(output.stderr.contains("hint: run `edgecert sync --base-url http"), "{}", output.stderr);
+    output.says("with an API key that is not recorded");
+    output.says("hint: run `edgecert sync --base-url http");
 }

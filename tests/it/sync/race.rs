@@ -8,8 +8,10 @@ use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use super::{change, deploy, file, is_bound_to, requests_during, sync};
-use crate::harness::{Hook, Host, Lineage, sandbox, state_files, upload_count};
+use super::file;
+use crate::harness::{
+    Hook, Host, Lineage, bind, deploy, is_bound_to, requests_during, sandbox, state_files, sync, upload_count,
+};
 
 /// Runs `sync` with an action between its scan and its deployment, and returns the exit code.
 pub(super) fn sync_with(sync: Hook, state: &Path, action: impl FnOnce()) -> i32 {
@@ -61,13 +63,12 @@ fn concurrent_hook_failure_keeps_its_options() {
 #[test]
 fn clock_skew_hides_no_drift() {
     let host = Host::deployed();
-    let mut ahead = host.recorded();
-    for (part, name) in [("", "begun"), ("", "last_success"), ("/result", "at")] {
-        ahead.pointer_mut(part).unwrap()[name] = "2099-01-01T00:00:00Z".into();
-    }
-    fs::write(file(host.state(), "json"), ahead.to_string()).unwrap();
-    let id = host.service.sites()[0]["id"].clone();
-    change(&host.service, &format!("/api/sites/{id}/update"), &serde_json::json!({"cert_id": null}));
+    host.edit(|state| {
+        for path in ["/begun", "/last_success", "/result/at"] {
+            *state.pointer_mut(path).unwrap() = "2099-01-01T00:00:00Z".into();
+        }
+    });
+    bind(&host.service, "a.example", None);
     host.sync().succeeds();
     assert!(host.is_bound("a.example"));
 }

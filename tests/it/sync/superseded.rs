@@ -7,50 +7,61 @@ use std::fs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{LISTING, configured, deploy, is_bound_to, requests_during, sync};
-use crate::harness::{DAY, Fault, Hook, Lineage, Output, Sandbox, edgecert, sandbox, set_back, upload_count};
+use crate::harness::{
+    DAY, Hook, Host, Lineage, Output, configured, deploy, edgecert, fingerprint, is_bound_to, sandbox,
+    set_back, state_files, sync, upload_count,
+};
 
 const NAMES: [&str; 1] = ["a.example"];
 
-/// An older and a newer lineage, to deploy from one host.
-struct Host {
-    service: Sandbox,
-    state: TempDir,
-    older: Lineage,
+/// A host with an older and a newer lineage.
+struct Pair {
+    host: Host,
     newer: Lineage,
 }
 
-impl Host {
+impl Pair {
     /// The prefixes decide the order of the names.
-    fn new(prefixes: [&str; 2]) -> Self {
-        let [older, newer] = prefixes;
-        Self {
-            service: sandbox(&NAMES),
-            state: TempDir::new().unwrap(),
-            older: Lineage::issued_days_ago(20, older, &NAMES),
-            newer: Lineage::issued_days_ago(10, newer, &NAMES),
-        }
+    fn new([older, newer]: [&str; 2]) -> Self {
+        let host = Host { lineage: Lineage::issued_days_ago(20, older, &NAMES), ..Host::new() };
+        Self { host, newer: Lineage::issued_days_ago(10, newer, &NAMES) }
     }
 
-    /// A host that deployed both, the newer one first.
+    /// Both are deployed, the newer one first.
     fn deployed() -> Self {
-        let host = Self::new(["older", "newer"]);
-        host.deploy(&host.newer).succeeds();
-        host.deploy(&host.older).succeeds();
-        assert_eq!(upload_count(&host.service), 1);
-        host
+        let pair = Self::new(["older", "newer"]);
+        pair.deploy(&pair.newer).succeeds();
+        pair.deploy(pair.older()).succeeds();
+        assert_eq!(pair.upload_count(), 1);
+        pair
+    }
+
+    /// Both are deployed, the older one first.
+    fn deployed_in_order() -> Self {
+        let pair = Self::new(["older", "newer"]);
+        pair.deploy(pair.older()).succeeds();
+        pair.deploy(&pair.newer).succeeds();
+        pair
+    }
+
+    fn older(&self) -> &Lineage {
+        &self.host.lineage
+    }
+
+    fn upload_count(&self) -> usize {
+        upload_count(&self.host.service)
     }
 
     fn deploy(&self, lineage: &Lineage) -> Hook {
-        deploy(&self.service, lineage, self.state.path()).args(["--json"])
+        deploy(&self.host.service, lineage, self.host.state()).args(["--json"])
     }
 
     fn sync(&self) -> Hook {
-        sync(&self.service, self.state.path()).args(["--json"])
+        self.host.sync().args(["--json"])
     }
 
     fn status(&self, arguments: &[&str]) -> Hook {
-        edgecert().args(["status"]).args(arguments).env("EDGECERT_STATE_DIR", self.state.path())
+        self.host.status(arguments)
     }
 
     /// The status of a lineage.
@@ -63,7 +74,7 @@ impl Host {
     /// Expects one lineage to be deployed and the other one to be superseded.
     #[track_caller]
     fn assert_deployed(&self, deployed: &Lineage, superseded: &Lineage) {
-        assert!(is_bound_to(&self.service, "a.example", deployed));
+        assert!(is_bound_to(&self.host.service, "a.example", deployed));
         assert_eq!(self.lineage(deployed)["state"], "deployed");
         let superseded = self.lineage(superseded);
         assert_eq!(
@@ -87,148 +98,91 @@ fn superseded(output: &Output) -> Value {
 fn later_lineage_wins_in_any_order() {
     for prefixes in [["a-", "b-"], ["b-", "a-"]] {
         for is_newer_first in [true, false] {
-            let host = Host::new(prefixes);
-            let mut all = [&host.older, &host.newer];
+            let pair = Pair::new(prefixes);
+            let mut all = [pair.older(), &pair.newer];
             if is_newer_first {
                 all.reverse();
             }
             // Returns the number of superseded lineages in the first of several runs.
             let sync_often = |uploads: usize| {
-                let run = || configured(host.sync(), &all).succeeds();
+                let run = || configured(pair.sync(), &all).succeeds();
                 let outputs = [run(), run(), run()];
                 for output in &outputs {
                     assert_eq!(output.stderr, "", "{prefixes:?} {is_newer_first}: {}", output.stdout);
                 }
-                assert_eq!(upload_count(&host.service), uploads, "{prefixes:?} {is_newer_first}");
+                assert_eq!(pair.upload_count(), uploads, "{prefixes:?} {is_newer_first}");
                 assert_eq!([1, 2].map(|run: usize| superseded(&outputs[run])), [1, 1]);
                 superseded(&outputs[0])
             };
             assert_eq!(sync_often(1), 1);
-            host.assert_deployed(&host.newer, &host.older);
-            host.newer.renew_between(&NAMES, [-5, 85]);
+            pair.assert_deployed(&pair.newer, pair.older());
+            pair.newer.renew_between(&NAMES, [-5, 85]);
             assert_eq!(sync_often(2), 1);
-            host.assert_deployed(&host.newer, &host.older);
-            host.older.renew_between(&NAMES, [-2, 88]);
+            pair.assert_deployed(&pair.newer, pair.older());
+            pair.older().renew_between(&NAMES, [-2, 88]);
             assert_eq!(sync_often(3), 0, "the other one was served when the run began");
-            host.assert_deployed(&host.older, &host.newer);
-            host.newer.renew_between(&NAMES, [-3, 87]);
+            pair.assert_deployed(pair.older(), &pair.newer);
+            pair.newer.renew_between(&NAMES, [-3, 87]);
             assert_eq!(sync_often(3), 1);
-            host.assert_deployed(&host.older, &host.newer);
-            assert_eq!(host.service.certs().len(), 1);
+            pair.assert_deployed(pair.older(), &pair.newer);
+            assert_eq!(pair.host.service.certs().len(), 1);
         }
     }
 }
 
 #[test]
 fn hook_of_older_lineage_sends_nothing() {
-    let host = Host::new(["older", "newer"]);
-    host.deploy(&host.older).succeeds();
-    host.deploy(&host.newer).succeeds();
-    assert_eq!(upload_count(&host.service), 2);
-    host.assert_deployed(&host.newer, &host.older);
+    let pair = Pair::deployed_in_order();
+    assert_eq!(pair.upload_count(), 2);
+    pair.assert_deployed(&pair.newer, pair.older());
     for _ in 0..2 {
-        let (requests, output) = requests_during(&host.service, || host.deploy(&host.older).succeeds());
-        assert_eq!(requests, LISTING);
+        let output = pair.deploy(pair.older()).only_lists(&pair.host.service);
         assert_eq!(
             (output.sites(), &output.json()["changed"]),
             (vec!["a.example: superseded".to_owned()], &json!(false))
         );
         assert_eq!(output.stderr, "");
-        let (requests, output) = requests_during(&host.service, || host.sync().succeeds());
-        assert_eq!((requests, superseded(&output)), (LISTING.map(str::to_owned).to_vec(), json!(1)));
-        host.assert_deployed(&host.newer, &host.older);
+        assert_eq!(superseded(&pair.sync().only_lists(&pair.host.service)), 1);
+        pair.assert_deployed(&pair.newer, pair.older());
     }
     // A renewal that is still the older one of the two.
-    host.older.renew_between(&NAMES, [-15, 75]);
-    assert_eq!(host.deploy(&host.older).succeeds().sites(), ["a.example: superseded"]);
-    let forced = host.deploy(&host.older).args(["--force"]).succeeds();
+    pair.older().renew_between(&NAMES, [-15, 75]);
+    assert_eq!(pair.deploy(pair.older()).succeeds().sites(), ["a.example: superseded"]);
+    let forced = pair.deploy(pair.older()).args(["--force"]).succeeds();
     assert_eq!(forced.sites(), ["a.example: superseded"], "--force overrides no other lineage");
-    assert_eq!(upload_count(&host.service), 2);
-}
-
-#[test]
-fn failed_renewal_keeps_the_older_one_superseded() {
-    let host = Host::deployed();
-    host.newer.renew_between(&NAMES, [-2, 88]);
-    for (status, code) in [(400, 69), (503, 75)] {
-        let fault = Fault::status("POST /api/certs/upload", status).header("Retry-After", "3600");
-        host.service.add_fault(fault.times(2));
-        for _ in 0..2 {
-            assert_eq!(superseded(&host.sync().exits_with(code)), 1);
-        }
-    }
-    host.sync().succeeds();
-    host.assert_deployed(&host.newer, &host.older);
+    assert_eq!(pair.upload_count(), 2);
 }
 
 #[test]
 fn deleted_lineage_hides_no_unbound_site() {
-    let host = Host::deployed();
-    fs::remove_dir_all(host.newer.path()).unwrap();
-    host.sync().exits_with(66);
+    let pair = Pair::deployed();
+    fs::remove_dir_all(pair.newer.path()).unwrap();
+    pair.sync().exits_with(66);
     // The site still has the certificate of the deleted lineage.
-    host.sync().succeeds();
-    edgecert().against(&host.service).args(["sites", "delete", "a.example", "--yes"]).succeeds();
-    host.service.add_site("a.example");
+    pair.sync().succeeds();
+    edgecert().against(&pair.host.service).args(["sites", "delete", "a.example", "--yes"]).succeeds();
+    pair.host.service.add_site("a.example");
     // The record holds a later certificate, so the older one is guarded, but not silently left out.
-    let output = host.sync().exits_with(65);
-    assert!(output.stderr.contains("a.example is guarded"), "{}", output.stderr);
-}
-
-#[test]
-fn equal_dates_cause_no_alternation() {
-    for _ in 0..4 {
-        let host = Host::new(["older", "newer"]);
-        host.older.renew_between(&NAMES, [-10, 80]);
-        for lineage in [&host.older, &host.newer, &host.older, &host.newer] {
-            host.deploy(lineage).succeeds();
-            configured(host.sync(), &[&host.older, &host.newer]).succeeds();
-        }
-        let uploads = upload_count(&host.service);
-        assert!(uploads <= 2, "{uploads} uploads");
-        for _ in 0..3 {
-            set_back(host.state.path(), DAY);
-            assert_eq!(superseded(&host.sync().succeeds()), 1);
-        }
-        assert_eq!(upload_count(&host.service), uploads);
-    }
-}
-
-#[test]
-fn equal_leaves_are_both_deployed() {
-    let host = Host::new(["older", "newer"]);
-    let same = host.newer.duplicate();
-    for lineage in [&host.newer, &same, &host.newer, &same] {
-        assert_eq!(host.deploy(lineage).succeeds().sites(), ["a.example: served"]);
-        assert_eq!(superseded(&host.sync().succeeds()), 0);
-    }
-    assert_eq!(upload_count(&host.service), 1);
-    assert_eq!(
-        [&host.newer, &same].map(|lineage| host.lineage(lineage)["state"].clone()),
-        ["deployed", "deployed"]
-    );
+    pair.sync().exits_with(65).says("a.example is guarded");
 }
 
 #[test]
 fn forgetting_the_later_lineage_needs_a_renewal() {
-    let host = Host::deployed();
-    let name = host.lineage(&host.newer)["name"].as_str().unwrap().to_owned();
-    host.status(&["--forget", &name]).succeeds();
+    let pair = Pair::deployed();
+    let name = pair.lineage(&pair.newer)["name"].as_str().unwrap().to_owned();
+    pair.status(&["--forget", &name]).succeeds();
     // The edge serves a later certificate, which this host no longer knows.
-    let output = host.sync().exits_with(65);
+    let output = pair.sync().exits_with(65);
     let lineage = &output.json()["lineages"][0];
     assert_eq!(
         (&lineage["reason"], &lineage["sites"][0]["outcome"]),
         (&json!("a.example is no longer superseded"), &json!("guarded"))
     );
-    assert_eq!(upload_count(&host.service), 1);
-    host.older.renew_between(&NAMES, [-2, 88]);
-    host.sync().succeeds();
-    assert!(is_bound_to(&host.service, "a.example", &host.older));
-    assert_eq!(
-        (upload_count(&host.service), host.lineage(&host.older)["state"].clone()),
-        (2, json!("deployed"))
-    );
+    assert_eq!(pair.upload_count(), 1);
+    pair.older().renew_between(&NAMES, [-2, 88]);
+    pair.sync().succeeds();
+    assert!(is_bound_to(&pair.host.service, "a.example", pair.older()));
+    assert_eq!((pair.upload_count(), pair.lineage(pair.older())["state"].clone()), (2, json!("deployed")));
 }
 
 #[test]
@@ -269,26 +223,25 @@ fn wildcard_lineage_keeps_its_other_sites() {
 
 #[test]
 fn later_leaf_of_another_host_is_left_alone() {
-    let host = Host::deployed();
+    let pair = Pair::deployed();
     let other = Lineage::issued_days_ago(2, "other", &NAMES);
-    host.service.upload_as_other_client(
+    pair.host.service.upload_as_other_client(
         "a.example",
         &other.read("fullchain.pem"),
         &other.read("privkey.pem"),
     );
-    let check = edgecert().args(["check", "--json", "--lineage"]).args([other.path()]).succeeds();
-    let fingerprint = check.json()["certificate"]["fingerprint"].as_str().unwrap()[..16].to_owned();
-    set_back(host.state.path(), DAY);
+    let fingerprint = fingerprint(&other.read("cert.pem"))[..16].to_owned();
+    set_back(pair.host.state(), DAY);
     for run in 0..3 {
-        let output = host.sync().exits_with(65);
+        let output = pair.sync().exits_with(65);
         let expected = format!("(issuer edgecert test intermediate, SHA-256 {fingerprint}) was issued at ");
         assert!(output.stderr.contains(&expected), "{run}: {}", output.stderr);
         assert_eq!(output.json()["lineages"][0]["sites"][0]["outcome"], "guarded", "{run}");
         assert_eq!((superseded(&output), &output.json()["changed"]), (json!(1), &json!(false)), "{run}");
     }
-    assert_eq!(host.deploy(&host.newer).exits_with(65).sites(), ["a.example: guarded"]);
-    assert_eq!(upload_count(&host.service), 1);
-    assert!(is_bound_to(&host.service, "a.example", &other));
+    assert_eq!(pair.deploy(&pair.newer).exits_with(65).sites(), ["a.example: guarded"]);
+    assert_eq!(pair.upload_count(), 1);
+    assert!(is_bound_to(&pair.host.service, "a.example", &other));
 }
 
 #[test]
@@ -303,7 +256,7 @@ fn supersession_is_recorded_despite_drift() {
     fs::write(wide.file("privkey.pem"), "").unwrap();
     let output = sync(&service, state.path()).args(["--json"]).exits_with(65).json();
     assert_eq!(output["counts"]["failed"], 1, "{output}");
-    let states = crate::harness::state_files(state.path());
+    let states = state_files(state.path());
     let mut states =
         states.iter().map(|path| serde_json::from_slice::<Value>(&fs::read(path).unwrap()).unwrap());
     let wide = states.find(|state| state["lineage"]["cert"].to_string().contains("wide")).unwrap();
@@ -314,11 +267,11 @@ fn supersession_is_recorded_despite_drift() {
 
 #[test]
 fn busy_lineage_counts_as_superseded() {
-    let host = Host::new(["older", "newer"]);
-    host.deploy(&host.older).succeeds();
-    let lock = fs::File::open(super::file(host.state.path(), "lock")).unwrap();
-    host.deploy(&host.newer).succeeds();
+    let pair = Pair::new(["older", "newer"]);
+    pair.deploy(pair.older()).succeeds();
+    let lock = fs::File::open(super::file(pair.host.state(), "lock")).unwrap();
+    pair.deploy(&pair.newer).succeeds();
     lock.lock().unwrap();
-    let output = host.sync().succeeds();
+    let output = pair.sync().succeeds();
     assert_eq!((superseded(&output), output.stderr.as_str()), (json!(1), ""));
 }

@@ -2,14 +2,13 @@
 
 use std::fs::File;
 use std::process::{Child, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{configured, sync};
-use crate::harness::{EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, is_bound_to, sandbox, state_files};
+use crate::harness::{
+    EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, configured, is_bound_to, poll, sandbox, state_files, sync,
+};
 
 /// Lineages that wait.
 const WAITING: usize = 40;
@@ -50,14 +49,8 @@ impl Fleet {
 
     /// Waits until `sync` has deployed the lineage that need not wait.
     fn await_free(&self) {
-        let is_done = || is_bound_to(&self.service, FREE, &self.free);
-        assert!(
-            (0..1_000).any(|_| is_done() || {
-                sleep(Duration::from_millis(20));
-                false
-            }),
-            "it waits, too"
-        );
+        let is_done = || is_bound_to(&self.service, FREE, &self.free).then_some(());
+        poll(is_done).expect("it does not wait, too");
     }
 }
 
@@ -96,9 +89,7 @@ fn silent_edges_delay_no_other() {
     let free = entry(&fleet.free, &fleet.service.endpoints().edge);
     let entries: String = waiting.chain([free]).collect();
     let sync = sync(&fleet.service, fleet.state.path()).without_env("EDGECERT_EDGE_ADDRESS");
-    let config = sync.write_file("config.toml", &entries);
-    let sync = sync.args(["--wait", "100"]).args(["--config".as_ref(), config.as_os_str()]);
-    let (mut child, _home) = spawn(sync);
+    let (mut child, _home) = spawn(sync.with_config(&entries).args(["--wait", "100"]));
     fleet.await_free();
     assert!(child.try_wait().unwrap().is_none(), "the others still wait");
     child.kill().unwrap();

@@ -97,6 +97,13 @@ fn each_problem_has_its_level() {
 }
 
 #[test]
+fn expired_pending_certificate_is_named() {
+    let lineage = with_pending(pending("x", 60, Duration::HOUR), until(NOW - Duration::SECOND));
+    let text = "x: the pending certificate expired at 2026-11-21T11:59:59Z; renew it with the ACME client";
+    assert_eq!(check_text([lineage]), (2, text.into()));
+}
+
+#[test]
 fn pending_since_the_future_has_no_lag() {
     let lineage = || pending("x", 60, -Duration::HOUR);
     let text = "x: pending since 2026-11-21T13:00:00Z, which is in the future; check the clock of this host";
@@ -314,7 +321,13 @@ fn last_sync_is_judged() {
     for (age, code) in [(hours(2), 0), (hours(40), 1)] {
         let lineage = LineageStatus { begun_at: Some(NOW - age), ..deployed("x", 60) };
         let fleet = Fleet { last_sync: LastSync::default(), ..fleet([lineage]) };
-        assert_eq!(verdict(&fleet, &MonitoringArgs::default()).0, code, "{age}");
+        let (found, text) = verdict(&fleet, &MonitoringArgs::default());
+        assert_eq!(found, code, "{age}: {text}");
+        let problem = "EDGECERT WARNING - sync has never run; check its timer with ";
+        assert!(
+            code == 0 || text.starts_with(problem) && text.contains(" sync_age=144000s;10800;;0\n"),
+            "{text}"
+        );
     }
     // A record that cannot be used.
     let path = || "/last-sync".into();
