@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::PrivateKeyDer;
 
@@ -206,6 +208,26 @@ fn odd_encodings_are_repaired_or_refused() {
         let read = PrivateKey::from_der(row.format, &row.der);
         let sent = read.map(|key| (key.der.to_vec(), key.repairs.first().cloned().unwrap_or_default()));
         assert_eq!(sent, row.sent, "{name}");
+    }
+}
+
+/// In PKCS#1, SEC1 and PKCS#8, and as text of another encoding.
+#[test]
+fn numbers_of_every_type_are_withheld() {
+    for (name, row) in all() {
+        let Ok((der, _)) = row.sent else { continue };
+        let key = PrivateKey::from_der(row.format, &der).unwrap();
+        let mut redactor = Redactor::default();
+        key.hide_in(&mut redactor);
+        let file = key.pem();
+        for whole in [&der, &row.der, file.expose().as_bytes()] {
+            assert!(redactor.is_secret(&STANDARD.encode(whole)), "{name}");
+        }
+        for number in &key.secrets {
+            let texts = [STANDARD.encode(number), URL_SAFE_NO_PAD.encode(number)];
+            assert!(texts.iter().all(|text| redactor.is_secret(text)), "{name}");
+        }
+        assert!(!redactor.is_secret(&STANDARD.encode(&key.public_key.bits)), "{name}: the public key");
     }
 }
 

@@ -7,7 +7,16 @@ use zeroize::ZeroizeOnDrop;
 use super::redactor::WINDOW;
 use super::*;
 
-const API_KEYS: [&str; 5] = ["key-0123456789", "us:er$1!", "sixsix", "tok%41&amp;\\n\"x", "+/+/+/-_-_-_"];
+const API_KEYS: [&str; 8] = [
+    "key-0123456789",
+    "us:er$1!",
+    "sixsix",
+    "tok%41&amp;\\n\"x",
+    "+/+/+/-_-_-_",
+    "10045:f3a9c1d77be",
+    "tok$12345678$abcdefgh",
+    "p@ss!w0rd#x",
+];
 
 fn redactor(secrets: &[&str]) -> Redactor {
     let mut redactor = Redactor::default();
@@ -30,9 +39,12 @@ fn encoded(bytes: &[u8]) -> Vec<String> {
         lines(&base64, 64, "\n"),
         lines(&base64, 76, "\r\n"),
         lines(&base64, 10, "\\r\\n"),
+        lines(&base64, 8, "\n"),
+        lines(&base64, 20, "\n    "),
         hex.to_uppercase(),
         lines(&hex, 2, ":"),
         lines(&hex.to_uppercase(), 4, " "),
+        lines(&hex, 20, "\n    "),
         hex,
         base64,
     ]
@@ -63,6 +75,7 @@ fn escaped(text: &str) -> Vec<String> {
         each(|byte| format!("{}\u{200b}", char::from(byte))),
         text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;"),
         text.replace('/', r"\/"),
+        text.replace('+', "%2B").replace('/', "%2f").replace('=', "%3D"),
     ]
 }
 
