@@ -411,8 +411,15 @@ mod tests {
 
     #[test]
     fn ignored_fields_need_no_site() {
-        let saved = SavedSite::from_json(&json!({"ok": true, "ignored_fields": ["a", 1]})).unwrap();
-        assert!(saved.site.is_none());
-        assert_eq!(saved.ignored_fields, ["a", "1"]);
+        for (json, expected) in [
+            (json!({"ok": true, "ignored_fields": ["a", 1]}), &["a", "1"][..]),
+            (json!({"ok": true, "ignored_fields": "http3"}), &["http3"]),
+            (json!({"ok": true, "ignored_fields": {"http3": "not writable"}}), &["http3"]),
+            (json!({"ok": true, "data": {"site": {}, "ignored_fields": ["http3"]}}), &["http3"]),
+        ] {
+            let saved = SavedSite::from_json(&json).unwrap();
+            assert!(saved.site.is_none());
+            assert_eq!(saved.ignored_fields, expected, "{json}");
+        }
     }
 }

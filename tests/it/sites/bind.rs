@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{changed_anything, last_body, shop, site, sites};
-use crate::harness::{Fault, Options, Sandbox, record, test_ca, world};
+use crate::harness::{Fault, account, record, record_of, test_ca};
 
 #[test]
 fn covered_site_is_bound() {
@@ -18,21 +18,18 @@ fn uncovered_site_is_not_bound() {
     let service = shop();
     let output = sites(&service, &["bind", "11", "5"]).exits_with(65);
     let message = "certificate 5 does not cover plain.example.com (site 11), only shop.example.com; nothing was changed";
-    assert!(output.stderr.contains(message), "{}", output.stderr);
+    output.says(message);
     assert!(!changed_anything(&service));
-    let output = sites(&service, &["bind", "11", "5", "--allow-uncovered"]).succeeds();
-    assert!(output.stderr.contains("warning: certificate 5 does not cover"), "{}", output.stderr);
+    sites(&service, &["bind", "11", "5", "--allow-uncovered"])
+        .succeeds()
+        .says("warning: certificate 5 does not cover");
     assert_eq!(site(&service, 11)["cert_id"], 5);
 }
 
 #[test]
 fn certificate_decides_over_the_listing() {
     let issued = test_ca().issue(&["a.example", "*.a.example"]).unwrap();
-    let mut wide = record(5, "a.example", "upload");
-    (wide["cert_pem"], wide["key_pem"]) = (json!(issued.fullchain()), json!(issued.key));
-    let sites_of_world = json!([{"id": 10, "account": 1, "domain": "www.a.example"}]);
-    let world = world(json!({"sites": sites_of_world, "certs": [wide]}));
-    let service = Sandbox::start(Options { world, ..Options::default() }).unwrap();
+    let service = account(&[(10, "www.a.example", None)], &[record_of(5, "a.example", &issued)]);
     let output = sites(&service, &["bind", "10", "5", "-vv", "--json"]).succeeds();
     assert_eq!(site(&service, 10)["cert_id"], 5);
     let line = issued.key.lines().nth(1).unwrap();
@@ -43,15 +40,10 @@ fn certificate_decides_over_the_listing() {
 fn declared_domain_does_not_cover() {
     let mut declared = record(5, "b.example", "upload");
     declared["domain"] = json!("a.example");
-    let sites_of_world = json!([{"id": 10, "account": 1, "domain": "a.example"}]);
-    let world = world(json!({"sites": sites_of_world, "certs": [declared]}));
-    let service = Sandbox::start(Options { world, ..Options::default() }).unwrap();
-    let output = sites(&service, &["bind", "10", "5"]).exits_with(65);
-    assert!(
-        output.stderr.contains("does not cover a.example (site 10), only b.example"),
-        "{}",
-        output.stderr
-    );
+    let service = account(&[(10, "a.example", None)], &[declared]);
+    sites(&service, &["bind", "10", "5"])
+        .exits_with(65)
+        .says("does not cover a.example (site 10), only b.example");
     assert!(!changed_anything(&service));
 }
 
@@ -59,8 +51,9 @@ fn declared_domain_does_not_cover() {
 fn unknown_coverage_is_a_warning() {
     let service = shop();
     service.add_fault(Fault::status("GET /api/certs/*/download", 403));
-    let output = sites(&service, &["bind", "11", "5"]).succeeds();
-    assert!(output.stderr.contains("warning: cannot tell whether certificate 5 covers plain.example.com"));
+    sites(&service, &["bind", "11", "5"])
+        .succeeds()
+        .says("warning: cannot tell whether certificate 5 covers plain.example.com");
 }
 
 #[test]
@@ -68,6 +61,7 @@ fn binding_without_effect_is_exit_69() {
     let service = shop();
     let body = json!({"ok": true, "site": site(&service, 11), "ignored_fields": []});
     service.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body));
-    let output = sites(&service, &["bind", "11", "5", "--allow-uncovered"]).exits_with(69);
-    assert!(output.stderr.contains("is bound to no certificate, although"), "{}", output.stderr);
+    sites(&service, &["bind", "11", "5", "--allow-uncovered"])
+        .exits_with(69)
+        .says("is bound to no certificate, although");
 }

@@ -27,8 +27,7 @@ fn yes_deletes_the_site() {
 fn delete_needs_terminal_or_yes() {
     let service = shop();
     for more in [&[][..], &["--json"]] {
-        let output = sites(&service, &[&["delete", "10"], more].concat()).exits_with(2);
-        assert!(output.stderr.contains("pass --yes"), "{}", output.stderr);
+        sites(&service, &[&["delete", "10"], more].concat()).exits_with(2).says("pass --yes");
     }
     assert!(service.requests().is_empty());
 }
@@ -69,5 +68,5 @@ fn site_that_survives_delete_is_a_failure() {
     service.add_fault(Fault::status("DELETE /api/sites/*", 200).body("success"));
     let output = sites(&service, &["delete", "10", "--yes", "--json"]).exits_with(69);
     assert_eq!(output.json()["deleted"], false);
-    assert!(output.stderr.contains("still exists, although"), "{}", output.stderr);
+    output.says("still exists, although");
 }

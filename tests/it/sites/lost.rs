@@ -15,9 +15,7 @@ fn lost_creation_response_lists_the_sites() {
         let service = shop();
         service.add_fault(fault);
         let arguments = ["create", "new.example.com", "--set", "http3=true", "--origin", "192.0.2.1"];
-        let output = sites(&service, &arguments).succeeds();
-        assert!(output.stdout.contains(" IN CNAME "), "{}", output.stdout);
-        assert!(output.stderr.contains("warning: the response was lost"), "{}", output.stderr);
+        sites(&service, &arguments).succeeds().prints(" IN CNAME ").says("warning: the response was lost");
         assert_eq!(request_count(&service, "POST /api/sites"), 1);
     }
 }
@@ -35,8 +33,9 @@ fn failed_creation_is_not_repeated() {
     for fault in [Fault::close_before("POST /api/sites"), Fault::status("POST /api/sites", 503)] {
         let service = shop();
         service.add_fault(fault);
-        let output = sites(&service, &["create", "new.example.com"]).exits_with(75);
-        assert!(output.stderr.contains("new.example.com was not created"), "{}", output.stderr);
+        sites(&service, &["create", "new.example.com"])
+            .exits_with(75)
+            .says("new.example.com was not created");
         assert_eq!(request_count(&service, "POST /api/sites"), 1);
     }
 }
@@ -69,28 +68,29 @@ fn other_requests_are_retried() {
 fn retried_delete_accepts_404() {
     let service = shop();
     service.add_fault(Fault::close_after("DELETE /api/sites/*"));
-    let json = sites(&service, &["delete", "10", "--yes", "--json"]).succeeds().json();
-    assert_eq!(json["deleted"], true);
+    assert_eq!(sites(&service, &["delete", "10", "--yes", "--json"]).succeeds().json()["deleted"], true);
     assert_eq!(request_count(&service, "DELETE /api/sites/10"), 2);
     assert!(site(&service, 10).is_null());
 }
 
+/// Sections 4.7, 4.9 and 7 of the API document.
 #[test]
-fn first_delete_does_not_accept_404() {
-    let service = shop();
-    service.add_fault(Fault::status("DELETE /api/sites/*", 404));
-    let output = sites(&service, &["delete", "10", "--yes"]).exits_with(69);
-    assert!(output.stderr.contains("the account has no site 10 (404)"), "{}", output.stderr);
+fn site_may_vanish_before_its_request() {
+    for (request, arguments) in [
+        ("DELETE /api/sites/*", &["delete", "10", "--yes"][..]),
+        ("POST /api/sites/*/update", &["update", "10", "--set", "remark=x"]),
+    ] {
+        let service = shop();
+        service.add_fault(Fault::status(request, 404));
+        sites(&service, arguments).exits_with(69).says("the account has no site 10 (404)");
+    }
 }
 
 #[test]
 fn uncertain_change_is_reported() {
     let service = shop();
     service.add_fault(Fault::status("POST /api/sites/*/update", 503).times(99).header("Retry-After", "9999"));
-    let output = sites(&service, &["update", "10", "--set", "remark=x"]).exits_with(75);
-    assert!(
-        output.stderr.contains("shop.example.com (site 10) may or may not have been changed"),
-        "{}",
-        output.stderr
-    );
+    sites(&service, &["update", "10", "--set", "remark=x"])
+        .exits_with(75)
+        .says("shop.example.com (site 10) may or may not have been changed");
 }

@@ -10,9 +10,6 @@ mod seeds;
 mod switch;
 mod update;
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-
 use serde_json::{Value, json};
 
 use crate::harness::{Hook, Options, Sandbox, World, edgecert, record};
@@ -67,18 +64,8 @@ pub(crate) fn last_body(service: &Sandbox, ending: &str) -> Value {
 
 /// Sets the traffic used in package 1.
 pub(crate) fn set_traffic(service: &Sandbox, used: u64) {
-    let address = service.endpoints().control.strip_prefix("http://").unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    let body = json!({ "traffic_used": used }).to_string();
-    write!(
-        stream,
-        "POST /packages/1 HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )
-    .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let url = format!("{}/packages/1", service.endpoints().control);
+    ureq::post(url).send_json(json!({"traffic_used": used})).unwrap();
 }
 
 /// Whether any request was not a GET.
