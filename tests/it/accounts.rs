@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    API_KEY, Fault, Hook, LISTING, Lineage, edgecert, is_bound_to, request_lines, requests_during, sandbox,
-    sandbox_with, state_files, test_ca, upload_count, world,
+    API_KEY, Fault, Hook, LISTING, Lineage, Options, edgecert, is_bound_to, request_lines, requests_during,
+    sandbox, sandbox_and_lineage, sandbox_with, state_files, test_ca, upload_count, world,
 };
 
 /// A host with a configuration file, a state directory and certificates in `live`.
@@ -23,15 +23,6 @@ struct Host {
 impl Host {
     fn new() -> Self {
         Self { root: TempDir::new().unwrap(), configuration: String::new() }
-    }
-
-    /// A host with an entry for the lineage and each of these services.
-    fn with_entries(lineage: &Lineage, services: [&Sandbox; 2]) -> Self {
-        let mut host = Self::new();
-        for service in services {
-            host.entry(lineage.path(), service, API_KEY);
-        }
-        host
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -77,6 +68,69 @@ impl Host {
     }
 }
 
+/// A host with a certificate for `a.example`, a site of two services. The second one has another API key.
+struct Pair {
+    host: Host,
+    lineage: Lineage,
+    first: Sandbox,
+    second: Sandbox,
+}
+
+const OTHER_KEY: &str = "other-key";
+
+impl Pair {
+    /// The configuration is empty.
+    fn new() -> Self {
+        let mut world = serde_json::to_value(world(json!({}))).unwrap();
+        world["accounts"][0]["api_keys"] = json!([OTHER_KEY]);
+        let world = serde_json::from_value(world).unwrap();
+        let second = sandbox_with(Options { world, ..Options::default() }, &["a.example"]);
+        let (first, lineage) = sandbox_and_lineage(&["a.example"]);
+        Self { host: Host::new(), lineage, first, second }
+    }
+
+    /// Each service has an entry.
+    fn with_entries() -> Self {
+        let mut pair = Self::new();
+        pair.host.entry(pair.lineage.path(), &pair.first, API_KEY);
+        pair.enter_second();
+        pair
+    }
+
+    /// The first service is that of all lineages without an entry.
+    fn with_default() -> Self {
+        let mut pair = Self::new();
+        let ready = pair.first.endpoints();
+        pair.host.configuration = format!("base_url = {:?}\nedge_address = {:?}\n", ready.api, ready.edge);
+        pair
+    }
+
+    fn enter_second(&mut self) {
+        self.host.entry(self.lineage.path(), &self.second, OTHER_KEY);
+    }
+
+    fn hook(&self) -> Hook {
+        self.host.hook().called_by_certbot(&self.lineage)
+    }
+
+    /// A `sync` whose environment has the key of the first service.
+    fn sync(&self) -> Hook {
+        self.host.sync().env("EDGECERT_API_KEY", API_KEY)
+    }
+
+    fn is_bound_to(&self, service: &Sandbox) -> bool {
+        is_bound_to(service, "a.example", &self.lineage)
+    }
+
+    fn upload_counts(&self) -> [usize; 2] {
+        [&self.first, &self.second].map(upload_count)
+    }
+
+    fn urls(&self) -> [&str; 2] {
+        [&self.first, &self.second].map(|service| service.endpoints().api.as_str())
+    }
+}
+
 /// The sites of a report, as `SERVICE DOMAIN OUTCOME`.
 fn sites(report: &Value) -> Vec<String> {
     let sites = report["sites"].as_array().unwrap().iter();
@@ -86,40 +140,29 @@ fn sites(report: &Value) -> Vec<String> {
 
 #[test]
 fn hook_deploys_to_each_account() {
-    let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example", "b.example"]));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let host = Host::with_entries(&lineage, [&first, &second]);
-    let output = host.hook().called_by_certbot(&lineage).args(["--json"]).succeeds();
-    let served = [&first, &second].map(|service| format!("{} a.example served", service.endpoints().api));
+    let pair = Pair::with_entries();
+    pair.second.add_site("b.example");
+    let output = pair.hook().args(["--json"]).succeeds();
+    let served = pair.urls().map(|url| format!("{url} a.example served"));
     assert_eq!(sites(&output.json()), served, "{}", output.stderr);
-    for service in [&first, &second] {
-        assert!(is_bound_to(service, "a.example", &lineage));
-    }
-    assert_eq!(state_files(&host.path("state")).len(), 2);
+    assert!(pair.is_bound_to(&pair.first) && pair.is_bound_to(&pair.second));
+    assert_eq!(state_files(&pair.host.path("state")).len(), 2);
 
-    let again = host.hook().called_by_certbot(&lineage).args(["--json"]).succeeds();
-    assert_eq!(again.json()["changed"], false);
-    assert_eq!((upload_count(&first), upload_count(&second)), (1, 1));
-    let shown = host.hook().called_by_certbot(&lineage).succeeds().stdout;
-    assert!(shown.contains(&format!("a.example at {}", second.endpoints().api)), "{shown}");
+    assert_eq!(pair.hook().args(["--json"]).succeeds().json()["changed"], false);
+    assert_eq!(pair.upload_counts(), [1, 1]);
+    pair.hook().succeeds().prints(format!("a.example at {}", pair.urls()[1]));
 }
 
 #[test]
 fn account_that_fails_is_finished_by_sync() {
-    let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example"]));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let host = Host::with_entries(&lineage, [&first, &second]);
-    second.add_fault(Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600").times(9));
-    let failed = host.hook().called_by_certbot(&lineage).args(["--json"]).exits_with(75);
-    let report = failed.json();
-    let error = report["error"].as_str().unwrap();
-    assert!(error.starts_with(&second.endpoints().api), "{error}");
-    assert!(is_bound_to(&first, "a.example", &lineage));
-    second.clear_faults();
-    let (requests, output) = requests_during(&first, || host.sync().succeeds());
-    assert_eq!(requests, LISTING, "nothing is left to do for this account");
+    let pair = Pair::with_entries();
+    let failed =
+        pair.hook().args(["--json"]).fails_temporarily_at(&pair.second, "POST /api/certs/upload").json();
+    assert!(failed["error"].as_str().unwrap().starts_with(pair.urls()[1]), "{failed}");
+    assert!(pair.is_bound_to(&pair.first));
+    let output = pair.host.sync().only_lists(&pair.first);
     assert_eq!(output.json()["counts"]["deployed"], 1);
-    assert!(is_bound_to(&second, "a.example", &lineage));
+    assert!(pair.is_bound_to(&pair.second));
 }
 
 /// Whatever one service answers, `sync` deploys to the others.
@@ -134,77 +177,51 @@ fn mad_service_stops_no_other_account() {
         (upload(json!({"ok": true, "id": 1e308})), 76),
     ];
     for (fault, code) in rows {
-        let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example"]));
-        let lineage = Lineage::issued_for(&["a.example"]);
-        let host = Host::with_entries(&lineage, [&first, &second]);
+        let pair = Pair::with_entries();
         let name = format!("{fault:.200?}");
-        first.add_fault(fault.times(99));
-        let output = host.sync().args(["--timeout", "20", "--wait", "5"]).run();
+        pair.first.add_fault(fault.times(99));
+        let output = pair.host.sync().args(["--timeout", "20", "--wait", "5"]).run();
         assert_eq!(output.code, code, "{name}: {}", output.stderr);
-        assert!(is_bound_to(&second, "a.example", &lineage), "{name}");
+        assert!(pair.is_bound_to(&pair.second), "{name}");
     }
 }
 
 #[test]
 fn finding_about_the_files_is_told_once() {
-    let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example"]));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    lineage.write("privkey.pem", &Lineage::issued_for(&["a.example"]).read("privkey.pem"));
-    let host = Host::with_entries(&lineage, [&first, &second]);
-    let output = host.hook().called_by_certbot(&lineage).exits_with(65);
+    let pair = Pair::with_entries();
+    pair.lineage.write("privkey.pem", &Lineage::issued_for(&["a.example"]).read("privkey.pem"));
+    let output = pair.hook().exits_with(65);
     assert_eq!(output.stderr.matches("edgecert: error:").count(), 1, "{}", output.stderr);
 }
 
 #[test]
 fn key_in_the_environment_stays_with_its_service() {
-    let (first, second) = (sandbox(&["a.example"]), sandbox_with_key("other-key", &["a.example"]));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let mut host = Host::new();
-    host.configuration = format!("base_url = {:?}\n", first.endpoints().api);
-    host.entry(lineage.path(), &second, "other-key");
-    let hook = || host.hook().called_by_certbot(&lineage).env("EDGECERT_API_KEY", API_KEY);
+    let mut pair = Pair::new();
+    pair.host.configuration = format!("base_url = {:?}\n", pair.urls()[0]);
+    pair.enter_second();
+    let hook = || pair.hook().env("EDGECERT_API_KEY", API_KEY);
     hook().succeeds();
-    assert!(is_bound_to(&second, "a.example", &lineage));
+    assert!(pair.is_bound_to(&pair.second));
     // A variable that names the service comes before the entry, and brings its own key.
-    let edge = &first.endpoints().edge;
-    let overridden =
-        hook().env("EDGECERT_BASE_URL", &first.endpoints().api).env("EDGECERT_EDGE_ADDRESS", edge);
-    overridden.succeeds();
-    assert!(is_bound_to(&first, "a.example", &lineage));
-    assert_eq!(upload_count(&second), 1);
-}
-
-fn sandbox_with_key(key: &str, domains: &[&str]) -> Sandbox {
-    let mut world = serde_json::to_value(world(json!({}))).unwrap();
-    world["accounts"][0]["api_keys"] = json!([key]);
-    let world = serde_json::from_value(world).unwrap();
-    sandbox_with(crate::harness::Options { world, ..Default::default() }, domains)
+    let ready = pair.first.endpoints();
+    hook().env("EDGECERT_BASE_URL", &ready.api).env("EDGECERT_EDGE_ADDRESS", &ready.edge).succeeds();
+    assert!(pair.is_bound_to(&pair.first));
+    assert_eq!(upload_count(&pair.second), 1);
 }
 
 #[test]
 fn one_account_may_have_several_targets() {
-    let service = sandbox(&["a.example", "b.example", "c.example"]);
-    let lineage = Lineage::issued_for(&["a.example", "b.example", "c.example"]);
+    let (service, lineage) = sandbox_and_lineage(&["a.example", "b.example", "c.example"]);
     let mut host = Host::new();
-    for domains in ["['a.example']\nwait = 0", "['b.example']"] {
-        host.entry(lineage.path(), &service, API_KEY);
-        // The same key file, so that it is the same account.
-        let file = host.path("key-0");
-        let _ = writeln!(host.configuration, "domains = {domains}");
-        let start = host.configuration.rfind("[[lineage]]").unwrap();
-        let entry = host.configuration.split_off(start);
-        let lines = entry.lines().map(|line| match line.split_once(" = ") {
-            Some(("api_key_file", _)) => format!("api_key_file = '{}'\n", file.display()),
-            _ => format!("{line}\n"),
-        });
-        host.configuration.extend(lines.collect::<Vec<_>>());
-    }
+    host.entry(lineage.path(), &service, API_KEY);
+    let entry = &host.configuration;
+    host.configuration =
+        format!("{entry}domains = ['a.example']\nwait = 0\n{entry}domains = ['b.example']\n");
     let report = host.hook().called_by_certbot(&lineage).args(["--json"]).succeeds().json();
     let sent: Vec<&Value> =
         report["uploads"].as_array().unwrap().iter().map(|upload| &upload["domain"]).collect();
     assert_eq!(sent, ["a.example"], "the service has bound the other site to the same record");
-    let bound = ["a.example", "b.example"].map(|domain| is_bound_to(&service, domain, &lineage));
-    assert_eq!(bound, [true, true]);
+    assert!(["a.example", "b.example"].iter().all(|domain| is_bound_to(&service, domain, &lineage)));
     assert_eq!(state_files(&host.path("state")).len(), 2);
 }
 
@@ -214,27 +231,31 @@ fn reports_tell_accounts_by_key_file() {
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
     let mut host = Host::new();
     host.entry(lineage.path(), &service, API_KEY);
-    host.entry(lineage.path(), &service, "other-key");
+    host.entry(lineage.path(), &service, OTHER_KEY);
     let url = &service.endpoints().api;
     let files = fs::read_dir(host.root.path()).unwrap().map(|entry| entry.unwrap().path());
     let mut labels: Vec<_> = files.map(|file| format!("{url} with {}", file.display())).collect();
     labels.sort_by_key(String::len);
 
-    let plan = host.hook().called_by_certbot(&lineage).args(["plan", "--json"]).succeeds().json();
+    let hook = |arguments: &[&str]| host.hook().called_by_certbot(&lineage).args(arguments).succeeds();
+    let plan = hook(&["plan", "--json"]).json();
     let steps = plan["plan"].as_array().unwrap().iter();
     let steps: Vec<_> = steps.map(|step| (&step["service"], &step["domain"])).collect();
     let [first, second] = [0, 1].map(|at| json!(labels[at]));
     assert_eq!(steps, [(&first, &json!("a.example")), (&second, &json!("b.example"))]);
     let serving = plan["serving"].as_array().unwrap();
     assert_eq!([&serving[0]["service"], &serving[1]["service"]], [&first, &second]);
-    let shown = host.hook().called_by_certbot(&lineage).args(["plan"]).succeeds().stdout;
-    assert!(labels.iter().all(|label| shown.contains(&format!("; at {label}\n"))), "{shown}");
-
-    let report = host.hook().called_by_certbot(&lineage).args(["--json"]).succeeds().json();
+    let assert_labelled = || {
+        let plan = hook(&["plan"]);
+        for label in &labels {
+            plan.prints(format!("; at {label}\n"));
+        }
+    };
+    assert_labelled();
     let served = [(&labels[0], "a.example"), (&labels[1], "b.example")];
-    assert_eq!(sites(&report), served.map(|(label, domain)| format!("{label} {domain} served")));
-    let again = host.hook().called_by_certbot(&lineage).args(["plan"]).succeeds().stdout;
-    assert!(labels.iter().all(|label| again.contains(&format!("; at {label}\n"))), "{again}");
+    let served = served.map(|(label, domain)| format!("{label} {domain} served"));
+    assert_eq!(sites(&hook(&["--json"]).json()), served);
+    assert_labelled();
 }
 
 /// A sandbox with a second account, whose key is `other-key`, and a site for each.
@@ -244,117 +265,93 @@ fn two_accounts([first, second]: [&str; 2]) -> Sandbox {
     let mut other = world["accounts"][0].clone();
     other["id"] = json!(2);
     other["packages"][0]["id"] = json!(2);
-    other["api_keys"] = json!(["other-key"]);
+    other["api_keys"] = json!([OTHER_KEY]);
     world["accounts"].as_array_mut().unwrap().push(other);
     world["sites"] = json!([site(1, 1, first), site(2, 2, second)]);
     let world = serde_json::from_value(world).unwrap();
-    sandbox_with(crate::harness::Options { world, ..Default::default() }, &[])
+    sandbox_with(Options { world, ..Options::default() }, &[])
 }
 
 #[test]
 fn unchanged_cert_deploys_where_it_was_never_deployed() {
-    let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example"]));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let mut host = Host::new();
-    host.entry(lineage.path(), &first, API_KEY);
-    let call = |host: &Host, operation: &str| {
-        let files = ["privkey.pem", "cert.pem", "fullchain.pem", "chain.pem"].map(|name| lineage.file(name));
-        host.hook().args([operation, "a.example"]).args(files).args(["1700000000"])
-    };
-    call(&host, "deploy_cert").succeeds();
-    host.entry(lineage.path(), &second, API_KEY);
-    let (requests, _) = requests_during(&first, || call(&host, "unchanged_cert").succeeds());
-    assert_eq!(requests, LISTING, "nothing is left to do for this account");
-    assert!(is_bound_to(&second, "a.example", &lineage));
+    let mut pair = Pair::new();
+    pair.host.entry(pair.lineage.path(), &pair.first, API_KEY);
+    pair.host.hook().called_by_dehydrated("deploy_cert", &pair.lineage).succeeds();
+    pair.enter_second();
+    pair.host.hook().called_by_dehydrated("unchanged_cert", &pair.lineage).only_lists(&pair.first);
+    assert!(pair.is_bound_to(&pair.second));
 }
 
 #[test]
 fn failure_of_one_account_is_reported_once() {
-    let (first, second) = (sandbox_with_key("first-key", &["a.example"]), sandbox(&["a.example"]));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let mut host = Host::new();
-    let report = host.path("report");
-    let program = host.path("on-failure");
+    let mut pair = Pair::new();
+    let (report, program) = (pair.host.path("report"), pair.host.path("on-failure"));
     fs::write(&program, format!("#!/bin/sh\ncat >>{}\n", report.display())).unwrap();
     fs::set_permissions(&program, Permissions::from_mode(0o700)).unwrap();
-    host.configuration = format!("on_failure = [{:?}]\n", program.display().to_string());
+    pair.host.configuration = format!("on_failure = [{:?}]\n", program.display().to_string());
     // The first service rejects this key.
-    host.entry(lineage.path(), &first, "revoked-key");
-    host.entry(lineage.path(), &second, API_KEY);
-    let output = host.hook().called_by_certbot(&lineage).exits_with(77);
-    assert!(is_bound_to(&second, "a.example", &lineage), "{}", output.stderr);
+    pair.host.entry(pair.lineage.path(), &pair.first, "revoked-key");
+    pair.enter_second();
+    let output = pair.hook().exits_with(77);
+    assert!(pair.is_bound_to(&pair.second), "{}", output.stderr);
     let report: Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
-    let error = report["error"].as_str().unwrap();
-    assert!(error.starts_with(&first.endpoints().api), "{error}");
-    assert_eq!(sites(&report), [format!("{} a.example served", second.endpoints().api)]);
+    let [first, second] = pair.urls();
+    assert!(report["error"].as_str().unwrap().starts_with(first), "{report}");
+    assert_eq!(sites(&report), [format!("{second} a.example served")]);
     assert!(!output.stderr.contains("revoked-key") && !report.to_string().contains("revoked-key"));
 }
 
 #[test]
 fn target_without_an_entry_is_deployed_nowhere() {
-    let (first, second) = (sandbox(&["a.example"]), sandbox_with_key("other-key", &["a.example"]));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let mut host = Host::new();
-    let top =
-        format!("base_url = {:?}\nedge_address = {:?}\n", first.endpoints().api, first.endpoints().edge);
-    host.configuration.clone_from(&top);
-    host.entry(lineage.path(), &second, "other-key");
-    host.hook().called_by_certbot(&lineage).succeeds();
-    assert!(is_bound_to(&second, "a.example", &lineage));
+    let mut pair = Pair::with_default();
+    let top = pair.host.configuration.clone();
+    pair.enter_second();
+    pair.hook().succeeds();
+    assert!(pair.is_bound_to(&pair.second));
 
-    host.configuration = top;
-    lineage.renew(&["a.example"]);
-    let output = host.sync().env("EDGECERT_API_KEY", API_KEY).succeeds();
-    assert_eq!((upload_count(&first), upload_count(&second)), (0, 1), "{}", output.stdout);
+    pair.host.configuration = top;
+    pair.lineage.renew(&["a.example"]);
+    let output = pair.sync().succeeds();
+    assert_eq!(pair.upload_counts(), [0, 1], "{}", output.stdout);
     let warnings = output.json()["warnings"].to_string();
     assert!(warnings.contains("no [[lineage]]") && warnings.contains("--forget"), "{warnings}");
 }
 
 #[test]
 fn lineage_moves_to_account_of_its_entry() {
-    let (first, second) = (sandbox(&["a.example"]), sandbox_with_key("other-key", &["a.example"]));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let mut host = Host::new();
-    host.configuration =
-        format!("base_url = {:?}\nedge_address = {:?}\n", first.endpoints().api, first.endpoints().edge);
-    host.hook().called_by_certbot(&lineage).env("EDGECERT_API_KEY", API_KEY).succeeds();
-    assert!(is_bound_to(&first, "a.example", &lineage));
+    let mut pair = Pair::with_default();
+    pair.hook().env("EDGECERT_API_KEY", API_KEY).succeeds();
+    assert!(pair.is_bound_to(&pair.first));
 
-    host.entry(lineage.path(), &second, "other-key");
-    lineage.renew(&["a.example"]);
-    host.hook().called_by_certbot(&lineage).env("EDGECERT_API_KEY", API_KEY).succeeds();
-    assert!(is_bound_to(&second, "a.example", &lineage));
-    let output = host.sync().env("EDGECERT_API_KEY", API_KEY).succeeds();
-    assert_eq!((upload_count(&first), upload_count(&second)), (1, 1), "sync does what the hook does");
+    pair.enter_second();
+    pair.lineage.renew(&["a.example"]);
+    pair.hook().env("EDGECERT_API_KEY", API_KEY).succeeds();
+    assert!(pair.is_bound_to(&pair.second));
+    let output = pair.sync().succeeds();
+    assert_eq!(pair.upload_counts(), [1, 1], "sync does what the hook does");
     let warnings = output.json()["warnings"].to_string();
     assert!(warnings.contains("is left alone, because no [[lineage]]"), "{warnings}");
 }
 
 #[test]
 fn spelling_of_key_file_does_not_matter() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let mut host = Host::new();
     host.entry(lineage.path(), &service, API_KEY);
     host.sync().succeeds();
     host.configuration = host.configuration.replace("/key-", "/.//key-");
-    let output = host.sync().succeeds();
-    assert_eq!(
-        (output.json()["counts"]["unchanged"].as_u64(), output.json()["warnings"].as_array()),
-        (Some(1), Some(&vec![]))
-    );
+    let json = host.sync().succeeds().json();
+    assert_eq!((&json["counts"]["unchanged"], &json["warnings"]), (&json!(1), &json!([])));
     assert_eq!(state_files(&host.path("state")).len(), 1);
 }
 
 #[test]
 fn lineages_to_forget_name_their_accounts() {
-    let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example"]));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let host = Host::with_entries(&lineage, [&first, &second]);
-    host.hook().called_by_certbot(&lineage).succeeds();
-    let stderr = host.hook().args(["status", "--forget"]).args([lineage.path()]).exits_with(66).stderr;
-    for service in [&first, &second] {
-        assert!(stderr.contains(&format!(" (for {} ", service.endpoints().api)), "{stderr}");
+    let pair = Pair::with_entries();
+    pair.hook().succeeds();
+    let output = pair.host.hook().args(["status", "--forget"]).args([pair.lineage.path()]).exits_with(66);
+    for url in pair.urls() {
+        output.says(format!(" (for {url} "));
     }
 }
 
@@ -398,65 +395,55 @@ fn pattern_is_relative_to_configuration_file() {
 
 #[test]
 fn invalid_configuration_adds_no_account() {
-    let (first, second) = (sandbox(&["a.example"]), sandbox_with_key("other-key", &["a.example"]));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let mut host = Host::new();
-    host.configuration =
-        format!("base_url = {:?}\nedge_address = {:?}\n", first.endpoints().api, first.endpoints().edge);
-    host.entry(lineage.path(), &second, "other-key");
-    let valid = host.configuration.clone();
-    host.configuration += "basurl = 1\n";
-    host.hook().called_by_certbot(&lineage).exits_with(78);
-    host.configuration = valid;
-    let output = host.sync().env("EDGECERT_API_KEY", API_KEY).succeeds();
-    assert!(is_bound_to(&second, "a.example", &lineage), "{}", output.stdout);
-    assert_eq!(upload_count(&first), 0, "{}", output.stdout);
+    let mut pair = Pair::with_default();
+    pair.enter_second();
+    let valid = pair.host.configuration.clone();
+    pair.host.configuration += "basurl = 1\n";
+    pair.hook().exits_with(78);
+    pair.host.configuration = valid;
+    let output = pair.sync().succeeds();
+    assert!(pair.is_bound_to(&pair.second), "{}", output.stdout);
+    assert_eq!(upload_count(&pair.first), 0, "{}", output.stdout);
 }
 
 #[test]
 fn doctor_and_status_know_each_account() {
-    let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example", "b.example"]));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let host = Host::with_entries(&lineage, [&first, &second]);
-    host.hook().called_by_certbot(&lineage).succeeds();
-    let status = host.hook().args(["status", "--json"]).succeeds().json();
+    let pair = Pair::with_entries();
+    pair.second.add_site("b.example");
+    pair.hook().succeeds();
+    let status = pair.host.hook().args(["status", "--json"]).succeeds().json();
     assert_eq!(status["lineages"].as_array().unwrap().len(), 2, "{status:#}");
 
-    let doctor = |hook: Hook| {
+    let findings = |hook: Hook| -> Vec<String> {
         let report = hook.args(["doctor", "--json"]).run().json();
-        let findings = report["findings"].as_array().unwrap().clone();
-        let of = |url: &str| -> Vec<String> {
-            let own = findings.iter().filter(|finding| finding["detail"].as_str().unwrap().contains(url));
-            own.map(|finding| format!("{} {}", finding["status"], finding["detail"])).collect()
-        };
-        (of(&first.endpoints().api), of(&second.endpoints().api), findings)
+        let details = report["findings"].as_array().unwrap().iter().map(|finding| &finding["detail"]);
+        details.map(|detail| detail.as_str().unwrap().to_owned()).collect()
     };
-    let (one, two, all) = doctor(host.hook());
-    assert!(one.iter().any(|finding| finding.contains("reachable; 1 site")), "{all:#?}");
-    assert!(two.iter().any(|finding| finding.contains("reachable; 2 sites")), "{all:#?}");
-    assert!(two.iter().any(|finding| finding.contains("b.example")), "the uncovered site: {all:#?}");
-    assert!(!all.iter().any(|finding| finding["detail"] == "no base URL is set"), "{all:#?}");
-    let (.., all) = doctor(host.hook().env("EDGECERT_BASE_URL", &first.endpoints().api));
-    let is_told = |finding: &Value| {
-        finding["detail"].as_str().unwrap().contains("overrides the base_url in 1 of the [[lineage]] entries")
+    let has = |all: &[String], parts: [&str; 2]| {
+        all.iter().any(|detail| parts.iter().all(|part| detail.contains(part)))
     };
-    assert!(all.iter().any(is_told), "{all:#?}");
+    let all = findings(pair.host.hook());
+    let [first, second] = pair.urls();
+    for parts in [[first, "reachable; 1 site"], [second, "reachable; 2 sites"], [second, "b.example"]] {
+        assert!(has(&all, parts), "{parts:?}: {all:#?}");
+    }
+    assert!(!has(&all, ["no base URL is set", ""]), "{all:#?}");
+    let all = findings(pair.host.hook().env("EDGECERT_BASE_URL", first));
+    assert!(has(&all, ["overrides the base_url in 1 of the [[lineage]] entries", ""]), "{all:#?}");
 }
 
 #[test]
 fn doctor_warns_of_key_for_other_service() {
-    let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example"]));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let mut host = Host::new();
-    host.entry(lineage.path(), &second, API_KEY);
-    let key = host.path("key-0");
-    let entry = host.configuration.replace("api_key_file", "# api_key_file");
-    let top =
-        format!("base_url = {:?}\napi_key_file = {:?}\n", first.endpoints().api, key.display().to_string());
-    let warned = format!("sends the API key in {} to {}", key.display(), second.endpoints().api);
-    for (entry, is_warned) in [(host.configuration.clone(), false), (entry, true)] {
-        host.configuration = format!("{top}{entry}");
-        let shown = host.hook().args(["doctor"]).run().stdout;
+    let mut pair = Pair::new();
+    pair.enter_second();
+    let key = pair.host.path("key-0");
+    let entry = pair.host.configuration.replace("api_key_file", "# api_key_file");
+    let [first, second] = pair.urls().map(str::to_owned);
+    let top = format!("base_url = {first:?}\napi_key_file = {:?}\n", key.display().to_string());
+    let warned = format!("sends the API key in {} to {second}", key.display());
+    for (entry, is_warned) in [(pair.host.configuration.clone(), false), (entry, true)] {
+        pair.host.configuration = format!("{top}{entry}");
+        let shown = pair.host.hook().args(["doctor"]).run().stdout;
         assert_eq!(shown.contains(&warned), is_warned, "{shown}");
     }
 }
@@ -495,17 +482,11 @@ fn entry_of_one_lineage_comes_before_a_pattern() {
     let service = sandbox(&["a.example", "www.a.example"]);
     let mut host = Host::new();
     host.issue("live/a", "*.a.example");
-    host.configuration = format!("base_url = {:?}\n", service.endpoints().api);
-    let _ = writeln!(host.configuration, "edge_address = {:?}", service.endpoints().edge);
-    let live = host.path("live");
-    let _ = write!(host.configuration, "[[lineage]]\npath = '{}/*'\n", live.display());
-    let _ = write!(
-        host.configuration,
-        "[[lineage]]\npath = '{}/a'\ndomains = ['none.example']\n",
-        live.display()
+    let url = &service.endpoints().api;
+    host.configuration = format!(
+        "base_url = {url:?}\n[[lineage]]\npath = 'live/*'\n[[lineage]]\npath = 'live/a'\ndomains = ['none.example']\n"
     );
-    let failed = host.sync().env("EDGECERT_API_KEY", API_KEY).run();
-    assert!(failed.stdout.contains("none.example"), "{}", failed.stdout);
+    host.sync().env("EDGECERT_API_KEY", API_KEY).run().prints("none.example");
     assert_eq!(upload_count(&service), 0);
 }
 
@@ -516,8 +497,7 @@ fn directory_named_like_a_pattern_is_no_pattern() {
     host.issue("acme/*.a.example_ecc", "*.a.example");
     host.issue("acme/b.a.example_ecc", "a.example");
     host.entry(&host.path("acme/*.a.example_ecc"), &service, API_KEY);
-    let output = host.sync().succeeds();
-    assert_eq!(output.json()["counts"]["total"], 1);
+    assert_eq!(host.sync().succeeds().json()["counts"]["total"], 1);
     assert_eq!(upload_count(&service), 1);
 }
 
