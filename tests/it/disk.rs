@@ -4,145 +4,83 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
-use tempfile::TempDir;
-
-use crate::harness::{
-    Fault, Hook, Lineage, Output, Sandbox, cannot_run, edgecert, print_uncaptured, sandbox,
-};
-
-const SITE: &str = "a.example";
+use crate::harness::{Fault, Hook, Output, cannot_run, print_uncaptured};
+use crate::kills::{SITE, Scene};
 
 /// System calls that create, change or rename files in the state directory.
 const WRITING_CALLS: [&str; 6] = ["mkdir", "openat", "flock", "write", "fsync", "rename"];
 /// More calls of one name than any run makes.
 const MAX_CALLS: usize = 1000;
 
-/// A service with one site, a lineage for it, and a state directory that outlives the runs.
-struct Scene {
-    service: Sandbox,
-    lineage: Lineage,
-    home: TempDir,
-}
+/// The run that meets the fault.
+type Run = fn(&Scene) -> Hook;
 
-impl Scene {
-    fn new() -> Self {
-        let (service, lineage) = (sandbox(&[SITE]), Lineage::issued_for(&[SITE]));
-        Self { service, lineage, home: TempDir::new().unwrap() }
-    }
-
-    fn deploy(&self) -> Hook {
-        edgecert()
-            .called_by_certbot(&self.lineage)
-            .against(&self.service)
-            .env("EDGECERT_STATE_DIR", self.state())
-    }
-
-    fn sync(&self) -> Hook {
-        edgecert().against(&self.service).env("EDGECERT_STATE_DIR", self.state()).args(["sync"])
-    }
-
-    fn state(&self) -> PathBuf {
-        self.home.path().join("state")
-    }
-
-    /// Runs a hook under strace, and also returns the trace.
-    fn traced(&self, run: Hook, options: &[&str]) -> (Output, String) {
-        let trace = self.home.path().join("trace");
-        let strace = ["strace", "-f", "-y", "-qq", "-o", trace.to_str().unwrap()];
-        let output = run.under(&[&strace, options].concat()).run();
-        (output, fs::read_to_string(trace).unwrap())
-    }
-
-    /// The paths in the state directory that a run uses.
-    fn paths(&self, run: Hook) -> BTreeSet<String> {
-        let state = self.state().to_str().unwrap().to_owned();
-        let (output, trace) = self.traced(run, &[]);
-        assert_eq!(output.code, 0, "{}", output.stderr);
-        let ends = |c: char| c == '"' || c == '>';
-        let paths =
-            trace.match_indices(&state).map(|(at, _)| trace[at..].split(ends).next().unwrap().to_owned());
-        paths.collect()
-    }
-
-    fn files(&self, ending: &str) -> Vec<PathBuf> {
-        let files = fs::read_dir(self.state()).into_iter().flatten().map(|file| file.unwrap().path());
-        files.filter(|file| file.extension().is_some_and(|other| other == ending)).collect()
-    }
-
-    fn assert_whole(&self, at: &str) {
-        for file in self.files("json") {
-            let text = fs::read_to_string(&file).unwrap();
-            serde_json::from_str::<Value>(&text).unwrap_or_else(|error| panic!("{at}: {error}: {text}"));
-        }
-    }
-
-    fn assert_deployed(&self, at: &str) {
-        let records = self.service.certs();
-        let [record] = records.as_slice() else { panic!("{at}: {} records", records.len()) };
-        assert_eq!(record["cert_pem"], self.lineage.read("fullchain.pem"), "{at}");
-        assert_eq!(self.service.sites()[0]["cert_id"], record["id"], "{at}");
-    }
+/// The paths in the state directory that a run uses.
+fn paths(scene: &Scene, run: Run) -> BTreeSet<String> {
+    let state = scene.state().to_str().unwrap().to_owned();
+    let (output, trace) = scene.traced(run, &[]);
+    assert!(output.status.success(), "{output:?}");
+    let ends = |c: char| c == '"' || c == '>';
+    let paths = trace.match_indices(&state).map(|(at, _)| trace[at..].split(ends).next().unwrap().to_owned());
+    paths.collect()
 }
 
 /// Asserts that a warning names the file and the reason.
-fn assert_warned(output: &Output, state: &Path, at: &str) {
+fn assert_warned(stderr: &str, scene: &Scene, at: &str) {
     let warnings = [
         "warning: this deployment is not recorded: cannot write ",
         "warning: other lineages may not notice this deployment: cannot write ",
         "warning: cannot read ",
     ];
-    let line = output.stderr.lines().find(|line| warnings.iter().any(|warning| line.contains(warning)));
-    let line = line.unwrap_or_else(|| panic!("{at}: no warning: {}", output.stderr));
-    assert!(line.contains(state.to_str().unwrap()), "{at}: {line}");
+    let line = stderr.lines().find(|line| warnings.iter().any(|warning| line.contains(warning)));
+    let line = line.unwrap_or_else(|| panic!("{at}: no warning: {stderr}"));
+    assert!(line.contains(scene.state().to_str().unwrap()), "{at}: {line}");
     let reasons =
         ["No space left on device", "Input/output error", "Read-only file system", "File too large"];
     assert!(reasons.iter().any(|reason| line.ends_with(reason)), "{at}: {line}");
 }
 
-/// A call that fails, alone or with all later ones.
-struct InjectedFault {
-    call: &'static str,
-    error: &'static str,
-    count: usize,
-    onwards: &'static str,
-    /// Whether the lineage was deployed before.
-    is_renewal: bool,
+/// A run in which one call failed, alone or with all later ones.
+struct FailedCall {
+    scene: Scene,
+    code: Option<i32>,
+    stderr: String,
+    /// The call.
+    line: String,
+    /// What was done, for messages.
+    at: String,
 }
 
-impl InjectedFault {
-    /// Runs a deployment with the fault and one without. Returns false if a run makes no such call.
-    fn is_hit(&self) -> bool {
-        let Self { call, error, count, onwards, is_renewal } = self;
-        let scene = Scene::new();
+impl FailedCall {
+    /// Makes the K-th call fail in a run that has a renewal to deploy; `None` if the run makes no such call.
+    fn of(run: Run, is_recorded: bool, call: &str, fault: &str) -> Option<Self> {
+        let scene = Scene::first();
         // The file names depend on the lineage's path.
-        let paths = scene.paths(scene.deploy());
-        if !is_renewal {
+        let mut paths_of_runs = paths(&scene, Scene::deploy);
+        paths_of_runs.extend(paths(&scene, run));
+        if !is_recorded {
             fs::remove_dir_all(scene.state()).unwrap();
         }
         scene.lineage.renew(&[SITE]);
-        let inject = format!("inject={call}:error={error}:when={count}{onwards}");
+        let inject = format!("inject={call}:{fault}");
         let mut options = vec!["-e", inject.as_str()];
-        options.extend(paths.iter().flat_map(|path| ["-P", path.as_str()]));
-        let (output, trace) = scene.traced(scene.deploy(), &options);
-        let Some(line) = trace.lines().find(|line| line.contains("(INJECTED)")) else { return false };
-        let at = format!("{inject}, renewal {is_renewal}: {line}");
-        assert_eq!(output.code, 0, "{at}: {}", output.stderr);
-        // An existing directory is not created.
-        if !is_renewal || *call != "mkdir" {
-            assert_warned(&output, &scene.state(), &at);
-        }
-        scene.assert_deployed(&at);
-        scene.assert_whole(&at);
+        options.extend(paths_of_runs.iter().flat_map(|path| ["-P", path.as_str()]));
+        let (output, trace) = scene.traced(run, &options);
+        let line = trace.lines().find(|line| line.contains("(INJECTED)"))?.to_owned();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let at = format!("{inject}, recorded {is_recorded}: {line}\n{stderr}");
+        scene.assert_clean(&at);
+        Some(Self { scene, code: output.status.code(), stderr, line, at })
+    }
 
-        let again = scene.deploy().succeeds();
-        assert!(!again.stderr.contains("warning"), "{at}: {}", again.stderr);
-        assert_eq!((scene.files("json").len(), scene.files("new").len()), (1, 0), "{at}");
-        scene.assert_whole(&at);
-        true
+    /// A further run without the fault finishes the work.
+    fn finish(self, run: Run) {
+        let again = run(&self.scene).succeeds();
+        assert!(!again.stderr.contains("warning"), "{}: {}", self.at, again.stderr);
+        self.scene.assert_clean(&self.at);
+        self.scene.assert_done(&self.at);
     }
 }
 
@@ -153,49 +91,25 @@ fn failed_write_only_warns_a_deployment() {
     let mut failures = 0;
     for call in WRITING_CALLS {
         let before = failures;
-        for (error, is_renewal, onwards) in ways {
-            let is_hit =
-                |count: &usize| InjectedFault { call, error, count: *count, onwards, is_renewal }.is_hit();
-            failures += (1..MAX_CALLS).take_while(is_hit).count();
+        for (error, is_recorded, onwards) in ways {
+            let fail = |count| {
+                let fault = format!("error={error}:when={count}{onwards}");
+                FailedCall::of(Scene::deploy, is_recorded, call, &fault)
+            };
+            for failed in (1..MAX_CALLS).map_while(fail) {
+                assert_eq!(failed.code, Some(0), "{}", failed.at);
+                // An existing directory is not created.
+                if !is_recorded || call != "mkdir" {
+                    assert_warned(&failed.stderr, &failed.scene, &failed.at);
+                }
+                failed.scene.assert_bound(&failed.at);
+                failed.finish(Scene::deploy);
+                failures += 1;
+            }
         }
         assert!(failures - before >= ways.len(), "no run makes {call}");
     }
     print_uncaptured(&format!("{failures} disk failures"));
-}
-
-/// Makes one call fail in a `sync` that has a renewal to deploy. Returns false if the run makes no such call.
-fn fails_sync(call: &str, error: &str, count: usize, onwards: &str) -> bool {
-    let scene = Scene::new();
-    let mut paths = scene.paths(scene.deploy());
-    paths.extend(scene.paths(scene.sync()));
-    scene.lineage.renew(&[SITE]);
-    let inject = format!("inject={call}:error={error}:when={count}{onwards}");
-    let mut options = vec!["-e", inject.as_str()];
-    options.extend(paths.iter().flat_map(|path| ["-P", path.as_str()]));
-    let (output, trace) = scene.traced(scene.sync(), &options);
-    let Some(line) = trace.lines().find(|line| line.contains("(INJECTED)")) else { return false };
-    let at = format!("sync, {inject}: {line}");
-    // The directory exists. A state file that cannot be reread before it is written is a warning; the record of the last
-    // sync is replaced as if it had none.
-    let is_replaced = line.contains("/last-sync\", O_RDONLY");
-    // These files only help the runs on other lineages; `sync` writes them again.
-    let is_claim = line.contains("/sites");
-    if output.code == 0 && line.contains(".json\", O_RDONLY") {
-        assert_warned(&output, &scene.state(), &at);
-    } else if call != "mkdir" && !is_replaced && !is_claim {
-        assert_ne!(output.code, 0, "{at}: {}{}", output.stdout, output.stderr);
-        let state = scene.state();
-        let errors = output.stderr.lines().filter(|line| line.contains("error: "));
-        let named = errors.filter(|line| line.contains(state.to_str().unwrap())).count();
-        assert!(named > 0, "{at}: no error names the file: {}", output.stderr);
-    }
-    scene.assert_whole(&at);
-    let again = scene.sync().run();
-    assert_eq!(again.code, 0, "{at}: {}", again.stderr);
-    scene.assert_deployed(&at);
-    scene.assert_whole(&at);
-    assert_eq!((scene.files("json").len(), scene.files("new").len()), (1, 0), "{at}");
-    true
 }
 
 #[test]
@@ -203,8 +117,27 @@ fn failed_write_fails_sync_until_repaired() {
     let mut failures = 0;
     for call in WRITING_CALLS {
         for (error, onwards) in [("ENOSPC", ""), ("EROFS", "+")] {
-            let is_hit = |count: &usize| fails_sync(call, error, *count, onwards);
-            failures += (1..MAX_CALLS).take_while(is_hit).count();
+            let fail = |count| {
+                FailedCall::of(Scene::sync, true, call, &format!("error={error}:when={count}{onwards}"))
+            };
+            for failed in (1..MAX_CALLS).map_while(fail) {
+                let FailedCall { code, line, at, .. } = &failed;
+                // The directory exists. A state file that cannot be reread before it is written is a warning; the
+                // record of the last sync is replaced as if it had none.
+                let is_replaced = line.contains("/last-sync\", O_RDONLY");
+                // These files only help the runs on other lineages; `sync` writes them again.
+                let is_claim = line.contains("/sites");
+                if *code == Some(0) && line.contains(".json\", O_RDONLY") {
+                    assert_warned(&failed.stderr, &failed.scene, at);
+                } else if call != "mkdir" && !is_replaced && !is_claim {
+                    assert_ne!(*code, Some(0), "{at}");
+                    let state = failed.scene.state();
+                    let mut errors = failed.stderr.lines().filter(|line| line.contains("error: "));
+                    assert!(errors.any(|line| line.contains(state.to_str().unwrap())), "{at}: unnamed");
+                }
+                failed.finish(Scene::sync);
+                failures += 1;
+            }
         }
     }
     print_uncaptured(&format!("{failures} disk failures during a sync"));
@@ -212,28 +145,28 @@ fn failed_write_fails_sync_until_repaired() {
 }
 
 /// How often a run syncs a file or a directory to disk.
-fn sync_count(scene: &Scene, run: Hook, code: i32) -> usize {
+fn sync_count(scene: &Scene, run: Run, code: i32) -> usize {
     let (output, trace) = scene.traced(run, &["-e", "trace=fsync,fdatasync,sync,syncfs"]);
-    assert_eq!(output.code, code, "{}", output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
     trace.lines().filter(|line| line.contains("sync") && line.contains(" = 0")).count()
 }
 
 #[test]
 fn only_the_intent_is_synced_twice() {
-    let scene = Scene::new();
-    assert_eq!(sync_count(&scene, scene.deploy(), 0), 3, "the intent with its name, and the result");
-    let unchanged = sync_count(&scene, scene.sync(), 0);
+    let scene = Scene::first();
+    assert_eq!(sync_count(&scene, Scene::deploy, 0), 3, "the intent with its name, and the result");
+    let unchanged = sync_count(&scene, Scene::sync, 0);
     scene.lineage.renew(&[SITE]);
-    assert_eq!(sync_count(&scene, scene.sync(), 0), unchanged + 3, "a renewal");
+    assert_eq!(sync_count(&scene, Scene::sync, 0), unchanged + 3, "a renewal");
 }
 
 #[test]
 fn repeated_intent_is_not_written_again() {
-    let scene = Scene::new();
+    let scene = Scene::first();
     let busy = Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600").times(2);
     scene.service.add_fault(busy);
-    assert_eq!(sync_count(&scene, scene.deploy(), 75), 3);
-    let counts = [75, 0, 0].map(|code| sync_count(&scene, scene.sync(), code));
+    assert_eq!(sync_count(&scene, Scene::deploy, 75), 3);
+    let counts = [75, 0, 0].map(|code| sync_count(&scene, Scene::sync, code));
     assert_eq!([counts[0] - counts[2], counts[1] - counts[2]], [1, 1], "the result");
 }
 
@@ -255,32 +188,32 @@ fn mounted(scene: &Scene, script: &str) -> Output {
 
 #[test]
 fn full_disk_stops_no_deployment() {
-    let scene = Scene::new();
+    let scene = Scene::first();
     let fill = format!("! cat /dev/zero > {}/filler 2> /dev/null", scene.state().display());
     let output = mounted(&scene, &fill);
     assert_eq!(output.code, 0, "{}", output.stderr);
-    assert_warned(&output, &scene.state(), "a full disk");
-    scene.assert_deployed("a full disk");
+    assert_warned(&output.stderr, &scene, "a full disk");
+    scene.assert_bound("a full disk");
     let left: Vec<&str> = output.stderr.lines().skip_while(|line| *line != "filler").collect();
     assert!(left.len() == 1 || left.len() == 2 && left[1].contains(".lock"), "{}", output.stderr);
 }
 
 #[test]
 fn file_size_limit_stops_no_deployment() {
-    let scene = Scene::new();
+    let scene = Scene::first();
     let output = scene.deploy().under(&["/usr/bin/prlimit", "--fsize=0"]).succeeds();
-    assert_warned(&output, &scene.state(), "a file size limit");
-    scene.assert_deployed("a file size limit");
+    assert_warned(&output.stderr, &scene, "a file size limit");
+    scene.assert_bound("a file size limit");
     scene.sync().under(&["/usr/bin/prlimit", "--fsize=0"]).exits_with(78);
 }
 
 #[test]
 fn read_only_directory_stops_no_deployment() {
-    let scene = Scene::new();
+    let scene = Scene::first();
     // Not a remount: in the namespace of another user than root that would fail.
     let remount = format!("mount -t tmpfs -o ro none {}", scene.state().display());
     let output = mounted(&scene, &remount);
     assert_eq!(output.code, 0, "{}", output.stderr);
-    assert_warned(&output, &scene.state(), "a read-only directory");
-    scene.assert_deployed("a read-only directory");
+    assert_warned(&output.stderr, &scene, "a read-only directory");
+    scene.assert_bound("a read-only directory");
 }

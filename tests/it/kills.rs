@@ -12,7 +12,9 @@ use std::process::Output;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{API_KEY, Hook, Lineage, Sandbox, edgecert, fingerprint, sandbox, system_calls};
+use crate::harness::{
+    API_KEY, Hook, Lineage, Sandbox, edgecert, fingerprint, sandbox_and_lineage, system_calls,
+};
 
 pub(crate) const SITE: &str = "a.example";
 
@@ -39,7 +41,7 @@ pub(crate) struct Scene {
 impl Scene {
     /// The first deployment of a certificate.
     pub(crate) fn first() -> Self {
-        let (service, lineage) = (sandbox(&[SITE]), Lineage::issued_for(&[SITE]));
+        let (service, lineage) = sandbox_and_lineage(&[SITE]);
         let home = TempDir::new().unwrap();
         Self { service, lineage, home, requests_before: 0, record: None, lists_first: false }
     }
@@ -82,7 +84,7 @@ impl Scene {
         edgecert().against(&self.service).env("EDGECERT_STATE_DIR", self.state())
     }
 
-    fn state(&self) -> PathBuf {
+    pub(crate) fn state(&self) -> PathBuf {
         self.home.path().join("state")
     }
 
@@ -142,13 +144,18 @@ impl Scene {
         only_state.map(|text| serde_json::from_str(&text).unwrap())
     }
 
-    /// Asserts that the site is bound to the lineage's only record and that nothing is pending.
-    pub(crate) fn assert_done(&self, at: &str) {
+    /// Asserts that the site is bound to the lineage's only record.
+    pub(crate) fn assert_bound(&self, at: &str) {
         let (sites, records) = (self.service.sites(), self.service.certs());
         let [record] = records.as_slice() else { panic!("{at}: {} records", records.len()) };
         assert_eq!(record["cert_pem"], self.lineage.read("fullchain.pem"), "{at}");
         assert_eq!(sites[0]["cert_id"], record["id"], "{at}");
         assert!(self.record.is_none_or(|id| record["id"] == id), "{at}: the record was replaced by another");
+    }
+
+    /// As [`Self::assert_bound`]; nothing is pending.
+    pub(crate) fn assert_done(&self, at: &str) {
+        self.assert_bound(at);
         self.assert_intent(at);
         let only_state = self.only_state().unwrap();
         assert!(
