@@ -4,7 +4,7 @@
 use sha2::{Digest as _, Sha256};
 
 use crate::harness::der::{self, ForgedCert};
-use crate::harness::{Authority, Lineage, edgecert, hex, request_lines, sandbox, test_ca};
+use crate::harness::{Authority, edgecert, fresh, hex, request_lines, sandbox, sandbox_and_lineage, test_ca};
 
 /// A leaf for `a.example` that may authenticate clients only; its key is that of seed 1.
 fn client_cert() -> String {
@@ -109,9 +109,8 @@ fn certificate_and_key_share_one_file() {
 
 #[test]
 fn deploy_refuses_client_certificates() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let deploy = || edgecert().called_by_certbot(&lineage).against(&service);
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
+    let deploy = || fresh(&service, &lineage);
     let key = lineage.read("privkey.pem");
     lineage.write("fullchain.pem", &client_cert());
     lineage.write("privkey.pem", &der::pem("PRIVATE KEY", &der::private_key(1)));
@@ -123,42 +122,4 @@ fn deploy_refuses_client_certificates() {
     lineage.write("fullchain.pem", &(lineage.read("cert.pem") + &lineage.read("chain.pem")));
     lineage.write("privkey.pem", &key);
     deploy().succeeds();
-}
-
-#[test]
-fn every_settings_source_allows_untrusted_issuers() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
-    lineage.save(&Authority::new("(STAGING) Pretend Pear").unwrap().issue(&["a.example"]).unwrap());
-    let hook = || edgecert().called_by_certbot(&lineage).against(&service);
-    let configured = |text: &str| {
-        let hook = hook();
-        let file = hook.write_file("config.toml", text);
-        hook.env("EDGECERT_CONFIG", file)
-    };
-    let entry = |value: &str| {
-        let path = lineage.path().display();
-        format!("allow_untrusted = false\n[[lineage]]\npath = \"{path}\"\nallow_untrusted = {value}\n")
-    };
-    let refused = [
-        hook(),
-        configured("allow_untrusted = false\n"),
-        configured("allow_untrusted = true\n").args(["--allow-untrusted=false"]),
-        configured(&entry("false")),
-    ];
-    for hook in refused {
-        let output = hook.exits_with(65);
-        assert!(output.stderr.contains("staging environment; browsers do not trust it"), "{}", output.stderr);
-    }
-    assert_eq!(request_lines(&service), Vec::<String>::new());
-    let allowed = [
-        hook().args(["--allow-untrusted"]),
-        hook().env("EDGECERT_ALLOW_UNTRUSTED", "true"),
-        configured("allow_untrusted = true\n"),
-        configured(&entry("true")),
-    ];
-    for hook in allowed {
-        let output = hook.succeeds();
-        assert!(output.stderr.contains("edgecert: warning: "), "{}", output.stderr);
-    }
 }

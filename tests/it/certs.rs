@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Lineage, Options, Sandbox, at_once, edgecert, record, test_ca, world};
+use crate::harness::{Fault, Hook, Lineage, Sandbox, account, at_once, edgecert, record, test_ca};
 
 /// A sandbox with certificate 5 for `*.a.example`, bound to site 10, and the key.
 fn wildcard() -> (Sandbox, String) {
@@ -17,9 +17,7 @@ fn wildcard() -> (Sandbox, String) {
 }
 
 fn with(cert: &Value) -> Sandbox {
-    let sites = json!([{"id": 10, "account": 1, "domain": "www.a.example", "cert_id": 5}]);
-    let world = world(json!({"sites": sites, "certs": [cert]}));
-    Sandbox::start(Options { world, ..Options::default() }).unwrap()
+    account(&[(10, "www.a.example", Some(5))], std::slice::from_ref(cert))
 }
 
 fn certs(service: &Sandbox, arguments: &[&str]) -> Hook {
@@ -73,7 +71,7 @@ fn download_writes_safe_file_names() {
     assert_eq!(fs::read_to_string(out.join("_.a.example.key")).unwrap(), key);
     assert_eq!(fs::read_to_string(out.join("_.a.example.crt")).unwrap(), service.certs()[0]["cert_pem"]);
     assert_eq!((mode(&out.join("_.a.example.key")), mode(&out)), (0o600, 0o700));
-    assert!(output.stdout.contains("key and certificate match"), "{}", output.stdout);
+    output.prints("key and certificate match");
     assert!(output.shown().contains("; expires DATE (TIME); "), "{}", output.stdout);
     // The hook accepts the written files.
     let check = edgecert().args(["check", "--cert"]).args([out.join("_.a.example.crt")]);
@@ -98,8 +96,7 @@ fn private_key_is_never_printed() {
         }
         assert!(!output.stdout.contains("key_pem"), "{arguments:?}");
     }
-    let output = certs(&service, &["download", "5", "--out", "-"]).exits_with(2);
-    assert!(output.stderr.contains("a private key is never printed"), "{}", output.stderr);
+    certs(&service, &["download", "5", "--out", "-"]).exits_with(2).says("a private key is never printed");
 }
 
 #[test]
@@ -145,8 +142,10 @@ fn existing_file_is_kept() {
     for name in ["_.a.example.key", "_.a.example.crt"] {
         let kept = home.path().join(name);
         fs::write(&kept, "precious").unwrap();
-        let output = certs(&service, &["download", "5", "--out"]).args([home.path()]).exits_with(65);
-        assert!(output.stderr.contains("already exists; nothing was written"), "{}", output.stderr);
+        certs(&service, &["download", "5", "--out"])
+            .args([home.path()])
+            .exits_with(65)
+            .says("already exists; nothing was written");
         assert_eq!((fs::read_to_string(&kept).unwrap().as_str(), names(home.path()).len()), ("precious", 1));
         fs::remove_file(kept).unwrap();
     }
@@ -164,8 +163,7 @@ fn unwritable_directory_leaves_no_file() {
     let home = TempDir::new().unwrap();
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
-    let output = certs(&service, &["download", "5", "--out"]).args([&file]).exits_with(66);
-    assert!(output.stderr.contains("cannot write "), "{}", output.stderr);
+    certs(&service, &["download", "5", "--out"]).args([&file]).exits_with(66).says("cannot write ");
     assert_eq!(names(home.path()), ["file"]);
 }
 
@@ -209,12 +207,10 @@ fn expiry_and_wrong_key_are_warnings() {
 fn missing_certificate_is_exit_69() {
     let (service, _) = wildcard();
     let home = TempDir::new().unwrap();
-    let output = certs(&service, &["download", "99", "--out"]).args([home.path()]).exits_with(69);
-    assert!(
-        output.stderr.contains("cannot download certificate 99; nothing was written"),
-        "{}",
-        output.stderr
-    );
+    certs(&service, &["download", "99", "--out"])
+        .args([home.path()])
+        .exits_with(69)
+        .says("cannot download certificate 99; nothing was written");
     assert!(names(home.path()).is_empty());
 }
 
@@ -225,8 +221,10 @@ fn missing_key_is_a_failure() {
     let home = TempDir::new().unwrap();
     let body = json!({"ok": true, "id": 5, "domain": "a/b", "name": "../../x", "cert_pem": pem});
     service.add_fault(Fault::status("GET /api/certs/*/download", 200).body(body));
-    let output = certs(&service, &["download", "5", "--out"]).args([home.path()]).exits_with(69);
-    assert!(output.stderr.contains("returned no private key for certificate 5; only"), "{}", output.stderr);
+    certs(&service, &["download", "5", "--out"])
+        .args([home.path()])
+        .exits_with(69)
+        .says("returned no private key for certificate 5; only");
     assert_eq!(names(home.path()), ["_.._x.crt"]);
 }
 
@@ -252,7 +250,7 @@ fn key_among_certificates_is_omitted() {
     let home = TempDir::new().unwrap();
     let output = certs(&service, &["download", "5", "--cert-only", "--out"]).args([home.path()]).succeeds();
     assert_eq!(fs::read_to_string(home.path().join("_.a.example.crt")).unwrap(), pem);
-    assert!(output.stderr.contains("it was omitted"), "{}", output.stderr);
+    output.says("it was omitted");
 }
 
 #[test]
@@ -261,7 +259,9 @@ fn force_replaces_both_files_or_none() {
     let home = TempDir::new().unwrap();
     fs::write(home.path().join("_.a.example.crt"), "old").unwrap();
     fs::create_dir(home.path().join("_.a.example.key")).unwrap();
-    let output = certs(&service, &["download", "5", "--force", "--out"]).args([home.path()]).exits_with(66);
-    assert!(output.stderr.contains("_.a.example.key: it is a directory"), "{}", output.stderr);
+    certs(&service, &["download", "5", "--force", "--out"])
+        .args([home.path()])
+        .exits_with(66)
+        .says("_.a.example.key: it is a directory");
     assert_eq!(fs::read_to_string(home.path().join("_.a.example.crt")).unwrap(), "old");
 }

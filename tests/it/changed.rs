@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    Fault, Hook, Lineage, Options, Sandbox, configured, deploy, edgecert, record, sandbox, sandbox_with,
-    sync, upload_count, world,
+    Fault, Hook, Lineage, Sandbox, account, configured, deploy, edgecert, fresh, record, sandbox,
+    sandbox_and_lineage, sync, upload_count,
 };
 
 const UPLOAD: &str = "POST /api/certs/upload";
@@ -47,7 +47,7 @@ fn faulty(service: &Sandbox, hook: Hook, fault: Fault) -> Hook {
 
 /// A call without state.
 fn call(service: &Sandbox, lineage: &Lineage, command: &str) -> Hook {
-    edgecert().called_by_certbot(lineage).against(service).args([command, "--json"])
+    fresh(service, lineage).args([command, "--json"])
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn deployment_says_whether_it_changed_anything() {
 
 #[test]
 fn repeated_deployment_changes_nothing() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     call(&service, &lineage, "deploy").succeeds();
     for command in ["deploy", "plan"] {
         assert_eq!(call(&service, &lineage, command).succeeds().json()["changed"], false, "{command}");
@@ -78,9 +78,7 @@ fn repeated_deployment_changes_nothing() {
 
 #[test]
 fn guarded_deployment_changes_nothing() {
-    let sites = json!([{"id": 10, "account": 1, "domain": "a.example", "cert_id": 5}]);
-    let world = world(json!({"sites": sites, "certs": [record(5, "a.example", "lets")]}));
-    let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+    let service = account(&[(10, "a.example", Some(5))], &[record(5, "a.example", "lets")]);
     let lineage = Lineage::issued_for(&["a.example"]);
     for command in ["deploy", "plan"] {
         assert_eq!(call(&service, &lineage, command).exits_with(65).json()["changed"], false, "{command}");

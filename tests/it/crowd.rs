@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, edgecert, sandbox, upload_count};
+use crate::harness::{Hook, Lineage, fresh, sandbox, upload_count};
 
 const CROWD: usize = 50;
 
@@ -19,7 +19,7 @@ fn fifty_concurrent_hooks_succeed() {
     // The first certificate of each lineage, then its renewal.
     for round in 1..=2 {
         let call = |lineage: &Lineage| {
-            let hook = edgecert().called_by_certbot(lineage).against(&service).args(["--json"]);
+            let hook = fresh(&service, lineage).args(["--json"]);
             hook.env("EDGECERT_STATE_DIR", state.path())
         };
         let mut hooks: Vec<Hook> = lineages.iter().map(call).collect();

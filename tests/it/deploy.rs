@@ -1,13 +1,11 @@
 //! `edgecert deploy`: brings a renewed certificate to the service and its sites.
 
-use std::time::Duration;
-
-use expect_test::expect;
+use expect_test::{expect, expect_file};
 use serde_json::json;
 
 use crate::harness::{
-    Fault, Host, Lineage, Options, configured, edgecert, record, request_lines, requests_during, sandbox,
-    sandbox_with, upload_count, world,
+    Fault, Host, Lineage, Options, account, configured, edgecert, fresh, record, request_lines,
+    requests_during, sandbox, sandbox_and_lineage, sandbox_with, upload_count,
 };
 
 #[test]
@@ -17,7 +15,7 @@ fn first_certificate_is_created_and_bound() {
         &["a.example", "x.b.example", "other.example"],
     );
     let renewed = Lineage::issued_for(&["a.example", "*.b.example"]);
-    let output = edgecert().called_by_certbot(&renewed).against(&service).succeeds();
+    let output = fresh(&service, &renewed).succeeds();
     expect![[r#"
         a.example, *.b.example   P-256, expires DATE (TIME)
           * checked   validity, names, key, purpose, chain, issuer
@@ -35,11 +33,10 @@ fn first_certificate_is_created_and_bound() {
 fn renewal_replaces_the_record_in_place() {
     let service = sandbox_with(Options { quirks: 0, ..Options::default() }, &["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    edgecert().called_by_certbot(&lineage).against(&service).succeeds();
+    fresh(&service, &lineage).succeeds();
     let first = service.certs();
     lineage.renew(&["a.example"]);
-    let output =
-        edgecert().called_by_certbot(&lineage).against(&service).args(["--verify", "off"]).succeeds();
+    let output = fresh(&service, &lineage).args(["--verify", "off"]).succeeds();
     expect![[r#"
         a.example   P-256, expires DATE (TIME)
           * checked   validity, names, key, purpose, chain, issuer
@@ -60,112 +57,14 @@ fn renewal_replaces_the_record_in_place() {
 fn json_report_has_the_documented_fields() {
     let service = sandbox_with(Options { quirks: 0, ..Options::default() }, &["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let output = edgecert().called_by_certbot(&renewed).against(&service).args(["--json"]).succeeds();
-    expect![[r#"
-        {
-          "version": 1,
-          "command": "deploy",
-          "ok": true,
-          "exit_code": 0,
-          "changed": true,
-          "source": {
-            "client": "certbot",
-            "cert": "LINEAGE/fullchain.pem",
-            "key": "LINEAGE/privkey.pem"
-          },
-          "certificate": {
-            "fingerprint": "FINGERPRINT",
-            "names": [
-              "a.example"
-            ],
-            "not_before": "DATE",
-            "not_after": "DATE",
-            "key_type": "P-256",
-            "issuer": "CN=edgecert test intermediate",
-            "chain_length": 2
-          },
-          "checks": [
-            {
-              "check": "pem",
-              "status": "ok",
-              "detail": "2 certificates and a private key"
-            },
-            {
-              "check": "validity",
-              "status": "ok",
-              "detail": "valid until DATE, for TIME"
-            },
-            {
-              "check": "names",
-              "status": "ok",
-              "detail": "covers a.example"
-            },
-            {
-              "check": "key",
-              "status": "ok",
-              "detail": "P-256, key and certificate match"
-            },
-            {
-              "check": "purpose",
-              "status": "ok",
-              "detail": "may authenticate a TLS server"
-            },
-            {
-              "check": "chain",
-              "status": "ok",
-              "detail": "has a path to a trust anchor"
-            },
-            {
-              "check": "issuer",
-              "status": "ok",
-              "detail": "edgecert test intermediate"
-            }
-          ],
-          "uploads": [
-            {
-              "domain": "a.example",
-              "ok": true,
-              "id": 1001,
-              "created": true,
-              "not_after": "DATE",
-              "key_match": "unverified",
-              "bound_sites": [
-                {
-                  "domain": "a.example",
-                  "id": 100
-                }
-              ],
-              "attempts": 1,
-              "error": null
-            }
-          ],
-          "sites": [
-            {
-              "id": 100,
-              "domain": "a.example",
-              "cert_id_before": null,
-              "cert_id": 1001,
-              "outcome": "served",
-              "detail": null,
-              "edge": {
-                "served": 1,
-                "addresses": 1
-              }
-            }
-          ],
-          "warnings": [],
-          "error": null
-        }
-        ---
-    "#]]
-    .assert_eq(&output.snapshot());
+    let output = fresh(&service, &renewed).args(["--json"]).succeeds();
+    expect_file!["look/deploy-json.txt"].assert_eq(&output.snapshot());
 }
 
 #[test]
 fn upload_only_is_one_request() {
-    let service = sandbox(&["a.example"]);
-    let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&service);
+    let (service, renewed) = sandbox_and_lineage(&["a.example"]);
+    let hook = fresh(&service, &renewed);
     let output = hook.for_domain("a.example").args(["--wait", "0", "--json"]).succeeds();
     assert_eq!(request_lines(&service), ["POST /api/certs/upload"]);
     assert_eq!(output.sites(), ["a.example: uploaded"]);
@@ -173,24 +72,11 @@ fn upload_only_is_one_request() {
     assert_eq!(output.json()["warnings"], json!([]));
 }
 
-#[test]
-fn deployment_lists_once_and_rereads_sites() {
-    let service = sandbox_with(Options { push_delay: Duration::ZERO, ..Options::default() }, &["a.example"]);
-    let renewed = Lineage::issued_for(&["a.example"]);
-    edgecert().called_by_certbot(&renewed).against(&service).args(["--wait", "0"]).succeeds();
-    let mut requests = request_lines(&service);
-    requests[..2].sort();
-    assert_eq!(
-        requests,
-        ["GET /api/certs", "GET /api/me/sites", "POST /api/certs/upload", "GET /api/me/sites"]
-    );
-}
-
 /// Another run makes a record and binds the site after the records were listed, and before the sites are.
 #[test]
 fn record_made_between_listings_is_found() {
     let host = Host::new();
-    edgecert().called_by_certbot(&host.lineage).against(&host.service).succeeds();
+    fresh(&host.service, &host.lineage).succeeds();
     host.lineage.renew(&["a.example"]);
     let earlier = Fault::status("GET /api/certs", 200).body(json!({"certs": [], "total": 0}));
     for (command, listings) in [("deploy", 2), ("sync", 2), ("sync", 1)] {
@@ -213,7 +99,7 @@ fn few_sites_of_large_account_are_reread_singly() {
     let service = sandbox(&others.iter().map(String::as_str).collect::<Vec<_>>());
     let id = service.add_site("a.example");
     let renewed = Lineage::issued_for(&["a.example"]);
-    let output = edgecert().called_by_certbot(&renewed).against(&service).args(["--json"]).succeeds();
+    let output = fresh(&service, &renewed).args(["--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served"]);
     let requests = request_lines(&service);
     assert_eq!(requests.iter().filter(|request| *request == "GET /api/me/sites").count(), 1, "{requests:?}");
@@ -223,17 +109,13 @@ fn few_sites_of_large_account_are_reread_singly() {
 #[test]
 fn each_record_costs_one_upload() {
     let domains = ["a.example", "b.example", "c.example"];
-    let sites: Vec<_> = (1..)
-        .zip(domains)
-        .map(|(id, domain)| json!({"id": id, "account": 1, "domain": domain, "cert_id": id}))
-        .collect();
+    let sites: Vec<_> = (1..).zip(domains).map(|(id, domain)| (id, domain, Some(id))).collect();
     let records: Vec<_> = (1..).zip(domains).map(|(id, domain)| record(id, domain, "upload")).collect();
-    let world = world(json!({"sites": sites, "certs": records}));
     // No quirks: if the service kept a record for each of its names, the first upload would make its record the one for
     // all three domains, and only `--rebind` would reach the others.
-    let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+    let service = account(&sites, &records);
     let renewed = Lineage::issued_for(&domains);
-    edgecert().called_by_certbot(&renewed).against(&service).args(["--wait", "0"]).succeeds();
+    fresh(&service, &renewed).args(["--wait", "0"]).succeeds();
     let mut requests = request_lines(&service);
     requests[..2].sort();
     let upload = "POST /api/certs/upload";
@@ -245,9 +127,8 @@ fn each_record_costs_one_upload() {
 
 #[test]
 fn site_keeps_its_own_spelling() {
-    let service = sandbox(&[]);
-    let renewed = Lineage::issued_for(&["xn--bcher-kva.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&service);
+    let (service, renewed) = (sandbox(&[]), Lineage::issued_for(&["xn--bcher-kva.example"]));
+    let hook = fresh(&service, &renewed);
     hook.for_domain("B\u{fc}cher.Example").args(["--wait", "0"]).exits_with(69);
     assert_eq!(service.requests()[0].body["domain"], "B\u{fc}cher.Example");
 }
@@ -256,20 +137,14 @@ fn site_keeps_its_own_spelling() {
 fn https_is_verified_against_ca_file() {
     let service = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    edgecert().called_by_certbot(&renewed).against(&service).succeeds();
+    fresh(&service, &renewed).succeeds();
     assert_eq!(upload_count(&service), 1);
 
-    let output = edgecert()
-        .called_by_certbot(&renewed)
-        .against(&service)
+    fresh(&service, &renewed)
         .without_env("EDGECERT_CA_FILE")
-        .exits_with(78);
-    assert!(
-        output.stderr.contains("is not trusted: its issuer is not in the trust store"),
-        "{}",
-        output.stderr
-    );
-    assert!(output.stderr.contains("--ca-file"), "{}", output.stderr);
+        .exits_with(78)
+        .says("is not trusted: its issuer is not in the trust store")
+        .says("--ca-file");
     assert_eq!(upload_count(&service), 1, "nothing reaches a service that is not trusted");
 }
 
@@ -278,7 +153,7 @@ fn unconfirmed_push_is_reported() {
     let service = sandbox(&["a.example"]);
     service.hold_pushes(true);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&service);
+    let hook = fresh(&service, &renewed);
     let hook = hook.env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1");
     let output = hook.args(["--wait", "1", "--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: uploaded"]);
@@ -287,9 +162,8 @@ fn unconfirmed_push_is_reported() {
 
 #[test]
 fn no_covered_site_is_an_error() {
-    let service = sandbox(&["other.example"]);
-    let renewed = Lineage::issued_for(&["a.example"]);
-    let output = edgecert().called_by_certbot(&renewed).against(&service).exits_with(69);
+    let (service, renewed) = (sandbox(&["other.example"]), Lineage::issued_for(&["a.example"]));
+    let output = fresh(&service, &renewed).exits_with(69);
     expect![[r#"
         a.example   P-256, expires DATE (TIME)
           * checked   validity, names, key, purpose, chain, issuer
@@ -298,20 +172,15 @@ fn no_covered_site_is_an_error() {
         edgecert: error: none of the account's 1 site is covered by the certificate for a.example; nothing was sent
         edgecert: hint: create the site, check that the API key is for the right account, or pass --skip-unmatched in a hook that runs for every lineage
     "#]].assert_eq(&output.snapshot());
-    let skipped = edgecert()
-        .called_by_certbot(&renewed)
-        .against(&service)
-        .args(["--skip-unmatched", "--json"])
-        .succeeds();
+    let skipped = fresh(&service, &renewed).args(["--skip-unmatched", "--json"]).succeeds();
     assert_eq!(skipped.sites(), ["a.example: skipped"]);
     assert_eq!(upload_count(&service), 0);
 }
 
 #[test]
 fn unknown_domain_does_not_stop_the_others() {
-    let service = sandbox(&["a.example"]);
-    let renewed = Lineage::issued_for(&["a.example", "b.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["--json"]);
+    let (service, renewed) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example", "b.example"]));
+    let hook = fresh(&service, &renewed).args(["--json"]);
     let output = hook.for_domain("a.example").for_domain("b.example").exits_with(69);
     assert_eq!(output.sites(), ["a.example: served", "b.example: refused"]);
     assert_eq!(upload_count(&service), 1);
@@ -319,13 +188,10 @@ fn unknown_domain_does_not_stop_the_others() {
 
 #[test]
 fn record_of_another_domain_is_replaced() {
-    let world = world(json!({
-        "sites": [{"id": 10, "account": 1, "domain": "a.example", "cert_id": 5}, {"id": 11, "account": 1, "domain": "b.example", "cert_id": 5}],
-        "certs": [record(5, "b.example", "uploaded")],
-    }));
-    let service = sandbox_with(Options { world, ..Options::default() }, &[]);
+    let sites = [(10, "a.example", Some(5)), (11, "b.example", Some(5))];
+    let service = account(&sites, &[record(5, "b.example", "uploaded")]);
     let renewed = Lineage::issued_for(&["a.example", "b.example"]);
-    let output = edgecert().called_by_certbot(&renewed).against(&service).args(["--json"]).succeeds();
+    let output = fresh(&service, &renewed).args(["--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served", "b.example: served"]);
     assert_eq!(service.certs().len(), 1, "no orphan was created");
     assert_eq!(
@@ -336,12 +202,10 @@ fn record_of_another_domain_is_replaced() {
 
 #[test]
 fn lineage_entry_overrides_settings() {
-    let service = sandbox(&["a.example", "b.example"]);
-    let renewed = Lineage::issued_for(&["a.example", "b.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&service);
+    let (service, renewed) = sandbox_and_lineage(&["a.example", "b.example"]);
+    let hook = fresh(&service, &renewed);
     let text = format!("[[lineage]]\npath = {:?}\ndomains = [\"b.example\"]\nwait = 0\n", renewed.path());
-    let file = hook.write_file("config.toml", &text);
-    let output = hook.args(["--json".as_ref(), "--config".as_ref(), file.as_os_str()]).succeeds();
+    let output = hook.with_config(&text).args(["--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: synced", "b.example: synced"]);
     assert_eq!(
         request_lines(&service).len(),
@@ -356,7 +220,7 @@ fn record_with_several_names_is_renewed() {
         let service = sandbox_with(Options { quirks, ..Options::default() }, &["a.example", "b.example"]);
         let lineage = Lineage::issued_for(&["a.example", "b.example"]);
         for _ in 0..2 {
-            let output = edgecert().called_by_certbot(&lineage).against(&service).args(["--json"]).succeeds();
+            let output = fresh(&service, &lineage).args(["--json"]).succeeds();
             assert_eq!(output.sites(), ["a.example: served", "b.example: served"], "seed {quirks}");
             lineage.renew(&["a.example", "b.example"]);
         }
@@ -366,8 +230,7 @@ fn record_with_several_names_is_renewed() {
 
 #[test]
 fn lineage_entry_matches_named_directory() {
-    let service = sandbox(&["a.example", "b.example"]);
-    let mounted = Lineage::issued_for(&["a.example", "b.example"]);
+    let (service, mounted) = sandbox_and_lineage(&["a.example", "b.example"]);
     std::fs::create_dir(mounted.file("..v1")).unwrap();
     std::os::unix::fs::symlink("..v1", mounted.file("..data")).unwrap();
     for (from, to) in [("fullchain.pem", "tls.crt"), ("privkey.pem", "tls.key")] {
@@ -376,28 +239,15 @@ fn lineage_entry_matches_named_directory() {
     }
     let hook = edgecert().against(&service).args(["--json", "--lineage"]).args([mounted.path()]);
     let text = format!("[[lineage]]\npath = {:?}\ndomains = [\"b.example\"]\nwait = 0\n", mounted.path());
-    let file = hook.write_file("config.toml", &text);
-    let output = hook.env("EDGECERT_CONFIG", file).succeeds();
+    let output = hook.with_config(&text).succeeds();
     assert_eq!(output.sites()[1], "b.example: synced");
     assert_eq!(output.json()["source"]["client"], "kubernetes");
 }
 
 #[test]
 fn repeated_domain_is_uploaded_once() {
-    let service = sandbox(&["a.example"]);
-    let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["--wait", "0"]);
+    let (service, renewed) = sandbox_and_lineage(&["a.example"]);
+    let hook = fresh(&service, &renewed).args(["--wait", "0"]);
     hook.for_domain("a.example").for_domain("A.Example").succeeds();
     assert_eq!(upload_count(&service), 1);
-}
-
-#[test]
-fn certificate_and_key_share_one_file() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
-    lineage.write("all.pem", &(lineage.read("fullchain.pem") + &lineage.read("privkey.pem")));
-    edgecert().against(&service).args(["--cert"]).args([lineage.file("all.pem")]).succeeds();
-    let output =
-        edgecert().against(&service).args(["--cert"]).args([lineage.file("fullchain.pem")]).exits_with(65);
-    assert!(output.stderr.contains("holds no private key, only a certificate"), "{}", output.stderr);
 }

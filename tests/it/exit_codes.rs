@@ -1,19 +1,18 @@
 //! Exit codes: each documented code has a cause, and the most severe of several wins.
 
-use crate::harness::{Fault, Lineage, edgecert, sandbox};
+use crate::harness::{Fault, Lineage, edgecert, fresh, sandbox, sandbox_and_lineage};
 
 #[test]
 fn every_documented_code_occurs() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let uncovered = Lineage::issued_for(&["elsewhere.example"]);
-    let hook = || edgecert().called_by_certbot(&lineage).against(&service);
+    let hook = || fresh(&service, &lineage);
 
     hook().succeeds();
     hook().args(["--no-such-flag"]).exits_with(2);
     hook().for_domain("b.example").exits_with(65);
     edgecert().against(&service).args(["--lineage", "/nonexistent"]).exits_with(66);
-    edgecert().called_by_certbot(&uncovered).against(&service).exits_with(69);
+    fresh(&service, &uncovered).exits_with(69);
     service.add_fault(Fault::status("GET /api/certs", 503).header("Retry-After", "3600"));
     hook().exits_with(75);
     service.add_fault(Fault::status("GET /api/certs", 302));
@@ -31,7 +30,7 @@ fn most_severe_code_wins() {
         let service = sandbox(&[]);
         service.add_fault(Fault::status(UPLOAD, first).header("Retry-After", "3600"));
         service.add_fault(Fault::status(UPLOAD, second).header("Retry-After", "3600"));
-        let hook = edgecert().called_by_certbot(&both).against(&service).args(["--wait", "0"]);
+        let hook = fresh(&service, &both).args(["--wait", "0"]);
         hook.for_domain("a.example").for_domain("b.example").exits_with(code);
     }
 }

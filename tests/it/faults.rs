@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::harness::{Fault, Lineage, at_once, edgecert, request_lines, sandbox, upload_count};
+use crate::harness::{
+    Fault, Lineage, at_once, edgecert, fresh, request_lines, sandbox, sandbox_and_lineage, upload_count,
+};
 
 const UPLOAD: &str = "POST /api/certs/upload";
 
@@ -69,8 +71,7 @@ fn redirects_are_never_followed() {
         let location = format!("{}/api/certs/upload", other_service.endpoints().api);
         let (service, hook) =
             upload_with_fault(Fault::status(UPLOAD, status).header("Location", &location).times(9), "60");
-        let output = hook.exits_with(76);
-        assert!(output.stderr.contains(&format!("redirects to {location}")), "{}", output.stderr);
+        hook.exits_with(76).says(format!("redirects to {location}"));
         assert_eq!((upload_count(&service), request_lines(&other_service).len()), (1, 0), "{status}");
     }
 }
@@ -81,11 +82,7 @@ fn unreadable_response_ends_after_four_attempts() {
     let (service, hook) = upload_with_fault(Fault::status(UPLOAD, 200).body(page).times(99), "60");
     let output = hook.exits_with(76);
     assert_eq!(upload_count(&service), 4);
-    assert!(
-        output.stderr.contains("<html> [2J<b>Welcome</b> edgecert: error: forged</html>"),
-        "{}",
-        output.stderr
-    );
+    output.says("<html> [2J<b>Welcome</b> edgecert: error: forged</html>");
     assert!(!output.stderr.contains('\u{1b}'));
 }
 
@@ -120,17 +117,13 @@ fn retry_after_is_kept_to() {
 
 #[test]
 fn unreachable_service_is_temporary() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert().called_by_certbot(&lineage).against(&service).args(["--timeout", "1"]);
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
+    let hook = fresh(&service, &lineage).args(["--timeout", "1"]);
     // Port 1, because a port that was free a moment ago may belong to another test by now.
-    let output = hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
-    assert!(
-        output.stderr.contains("cannot reach the service at 127.0.0.1:1: Connection refused"),
-        "{}",
-        output.stderr
-    );
-    assert!(output.stderr.contains("edgecert: hint: run `edgecert sync` to retry"), "{}", output.stderr);
+    hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1")
+        .exits_with(75)
+        .says("cannot reach the service at 127.0.0.1:1: Connection refused")
+        .says("edgecert: hint: run `edgecert sync` to retry");
 }
 
 #[test]
@@ -139,22 +132,21 @@ fn failed_listing_is_retried() {
     service.add_fault(Fault::status("GET /api/certs", 503));
     service.add_fault(Fault::truncate("GET /api/me/sites", 5));
     let lineage = Lineage::issued_for(&["a.example"]);
-    let output = edgecert().called_by_certbot(&lineage).against(&service).args(["--json"]).succeeds();
+    let output = fresh(&service, &lineage).args(["--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served"]);
-    assert!(output.stderr.contains("retrying in"), "{}", output.stderr);
-    assert!(output.stderr.contains("succeeded on attempt 2"), "{}", output.stderr);
+    output.says("retrying in");
+    output.says("succeeded on attempt 2");
 }
 
 #[test]
 fn failed_site_does_not_stop_others() {
-    let service = sandbox(&["a.example", "b.example"]);
-    let both = Lineage::issued_for(&["a.example", "b.example"]);
+    let (service, both) = sandbox_and_lineage(&["a.example", "b.example"]);
     for domain in ["a.example", "b.example"] {
         let one = Lineage::issued_for(&[domain]);
-        edgecert().called_by_certbot(&one).against(&service).succeeds();
+        fresh(&service, &one).succeeds();
     }
     service.add_fault(Fault::status(UPLOAD, 400));
-    let output = edgecert().called_by_certbot(&both).against(&service).args(["--json"]).exits_with(69);
+    let output = fresh(&service, &both).args(["--json"]).exits_with(69);
     let mut outcomes: Vec<String> =
         output.sites().iter().map(|site| site.split_once(": ").unwrap().1.to_owned()).collect();
     outcomes.sort();
@@ -163,29 +155,18 @@ fn failed_site_does_not_stop_others() {
 
 #[test]
 fn rejected_api_key_ends_run() {
-    let service = sandbox(&["a.example", "b.example"]);
-    let both = Lineage::issued_for(&["a.example", "b.example"]);
+    let (service, both) = sandbox_and_lineage(&["a.example", "b.example"]);
     service.add_fault(Fault::status("GET /api/certs", 503).times(999));
-    let hook = edgecert().called_by_certbot(&both).against(&service).env("EDGECERT_API_KEY", "another");
+    let hook = fresh(&service, &both).env("EDGECERT_API_KEY", "another");
     hook.exits_with(77);
-    let hook = edgecert()
-        .called_by_certbot(&both)
-        .against(&service)
-        .env("EDGECERT_API_KEY", "another")
-        .args(["--wait", "0"]);
+    let hook = fresh(&service, &both).env("EDGECERT_API_KEY", "another").args(["--wait", "0"]);
     hook.for_domain("a.example").for_domain("b.example").exits_with(77);
     assert_eq!(upload_count(&service), 1, "the private key must not be sent again");
 }
 
 #[test]
 fn plain_http_service_is_detected() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let https = service.endpoints().api.replace("http://", "https://");
-    let output = edgecert()
-        .called_by_certbot(&lineage)
-        .against(&service)
-        .env("EDGECERT_BASE_URL", https)
-        .exits_with(78);
-    assert!(output.stderr.contains("it does not speak TLS"), "{}", output.stderr);
+    fresh(&service, &lineage).env("EDGECERT_BASE_URL", https).exits_with(78).says("it does not speak TLS");
 }

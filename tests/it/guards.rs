@@ -5,15 +5,11 @@ use expect_test::expect;
 use serde_json::json;
 
 use crate::harness::{
-    Fault, Hook, Lineage, Options, Sandbox, account, edgecert, is_bound_to, record, request_lines,
-    sandbox_with, upload_count, world,
+    Fault, Lineage, Options, account, edgecert, fresh, is_bound_to, record, record_of, request_lines,
+    sandbox_with, test_ca, upload_count, world,
 };
 
 const UPDATE: &str = "POST /api/sites/*/update";
-
-fn deploy(service: &Sandbox, lineage: &Lineage) -> Hook {
-    edgecert().called_by_certbot(lineage).against(service)
-}
 
 /// A lineage issued later than those of the test CA, which are dated yesterday.
 fn issued_later() -> Lineage {
@@ -27,7 +23,7 @@ fn shrink_guard_keeps_names_of_bound_sites() {
         &[record(5, "a.example", "upload")],
     );
     let lineage = Lineage::issued_for(&["a.example"]);
-    let output = deploy(&service, &lineage).exits_with(65);
+    let output = fresh(&service, &lineage).exits_with(65);
     expect![[r#"
         a.example   P-256, expires DATE (TIME)
           * checked   validity, names, key, purpose, chain, issuer
@@ -39,7 +35,7 @@ fn shrink_guard_keeps_names_of_bound_sites() {
     "#]].assert_eq(&output.snapshot());
     assert_eq!(upload_count(&service), 0);
 
-    deploy(&service, &lineage).args(["--allow-shrink"]).succeeds();
+    fresh(&service, &lineage).args(["--allow-shrink"]).succeeds();
     assert!(is_bound_to(&service, "a.example", &lineage) && is_bound_to(&service, "b.example", &lineage));
 }
 
@@ -49,10 +45,10 @@ fn hint_of_shrink_guard_works() {
     const LEAVE: &str = "first give the other site a record of its own (deploy a lineage that covers it with `--domain NAME --wait 0`, then run `edgecert sites bind NAME ID`)";
     for names in ["*.example", "y.example"] {
         let service = account(&[(10, "x.example", None), (11, "y.example", None)], &[]);
-        deploy(&service, &Lineage::issued_for(&["*.example"])).succeeds();
+        fresh(&service, &Lineage::issued_for(&["*.example"])).succeeds();
         let (lineage, other) = (Lineage::issued_for(&["x.example"]), Lineage::issued_for(&[names]));
         for flags in [&[][..], &["--rebind"]] {
-            let output = deploy(&service, &lineage).args(flags).exits_with(65);
+            let output = fresh(&service, &lineage).args(flags).exits_with(65);
             assert!(
                 output.stderr.contains(LEAVE) && !output.stderr.contains("--rebind"),
                 "{}",
@@ -60,22 +56,20 @@ fn hint_of_shrink_guard_works() {
             );
         }
         let bare = ["--json", "--domain", "y.example", "--wait", "0"];
-        let id = deploy(&service, &other).args(bare).exits_with(69).json()["uploads"][0]["id"].to_string();
+        let id = fresh(&service, &other).args(bare).exits_with(69).json()["uploads"][0]["id"].to_string();
         edgecert().against(&service).args(["sites", "bind", "y.example", &id]).succeeds();
-        deploy(&service, &lineage).succeeds();
+        fresh(&service, &lineage).succeeds();
         assert!(is_bound_to(&service, "x.example", &lineage) && is_bound_to(&service, "y.example", &other));
     }
     // The record is stored for another site, so this one may leave it.
     let sites = [(10, "x.example", Some(5)), (11, "y.example", Some(5)), (12, "z.example", Some(5))];
     let service = account(&sites, &[record(5, "z.example", "upload")]);
     let lineage = Lineage::issued_for(&["x.example", "z.example"]);
-    let output = deploy(&service, &lineage).for_domain("x.example").exits_with(65);
-    assert!(
-        output.stderr.contains("--rebind` to bind this site to a record of its own"),
-        "{}",
-        output.stderr
-    );
-    deploy(&service, &lineage).for_domain("x.example").args(["--rebind"]).succeeds();
+    fresh(&service, &lineage)
+        .for_domain("x.example")
+        .exits_with(65)
+        .says("--rebind` to bind this site to a record of its own");
+    fresh(&service, &lineage).for_domain("x.example").args(["--rebind"]).succeeds();
     assert!(is_bound_to(&service, "x.example", &lineage));
 }
 
@@ -86,11 +80,11 @@ fn rebind_leaves_a_shared_record() {
         &[record(5, "b.example", "upload")],
     );
     let lineage = Lineage::issued_for(&["a.example"]);
-    let output = deploy(&service, &lineage).args(["--json"]).exits_with(69);
+    let output = fresh(&service, &lineage).args(["--json"]).exits_with(69);
     assert_eq!(output.sites(), ["a.example: misbound"]);
     assert_eq!(upload_count(&service), 0);
 
-    let output = deploy(&service, &lineage).args(["--rebind", "--json"]).succeeds();
+    let output = fresh(&service, &lineage).args(["--rebind", "--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served"]);
     assert!(is_bound_to(&service, "a.example", &lineage));
     let other = service.sites().into_iter().find(|site| site["domain"] == "b.example").unwrap();
@@ -101,9 +95,9 @@ fn rebind_leaves_a_shared_record() {
 fn older_guard_keeps_newer_edge_certificate() {
     let service = account(&[(10, "a.example", None)], &[]);
     let (older, newer) = (Lineage::issued_for(&["a.example"]), issued_later());
-    deploy(&service, &newer).succeeds();
+    fresh(&service, &newer).succeeds();
 
-    let output = deploy(&service, &older).exits_with(65);
+    let output = fresh(&service, &older).exits_with(65);
     let shown = output.snapshot();
     assert!(
         shown.contains("guarded: certificate 1001 (")
@@ -111,10 +105,10 @@ fn older_guard_keeps_newer_edge_certificate() {
         "{shown}"
     );
     assert!(shown.contains("--allow-older` to go back to this one"), "{shown}");
-    deploy(&service, &older).args(["--rebind"]).exits_with(65);
+    fresh(&service, &older).args(["--rebind"]).exits_with(65);
     assert_eq!(upload_count(&service), 1, "only the newer one was sent");
 
-    deploy(&service, &older).args(["--allow-older"]).succeeds();
+    fresh(&service, &older).args(["--allow-older"]).succeeds();
     assert!(is_bound_to(&service, "a.example", &older));
 }
 
@@ -122,59 +116,24 @@ fn older_guard_keeps_newer_edge_certificate() {
 fn lets_guard_keeps_system_records() {
     let service = account(&[(10, "a.example", Some(5))], &[record(5, "a.example", "lets")]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let output = deploy(&service, &lineage).exits_with(65);
-    assert!(
-        output.stderr.contains("the service itself issues and renews certificate 5"),
-        "{}",
-        output.stderr
-    );
-    assert!(output.stderr.contains("--replace-lets"), "{}", output.stderr);
+    fresh(&service, &lineage)
+        .exits_with(65)
+        .says("the service itself issues and renews certificate 5")
+        .says("--replace-lets");
     assert_eq!(upload_count(&service), 0);
 
-    deploy(&service, &lineage).args(["--replace-lets"]).succeeds();
+    fresh(&service, &lineage).args(["--replace-lets"]).succeeds();
     assert!(is_bound_to(&service, "a.example", &lineage));
     assert_eq!(service.certs().len(), 1, "replaced in place");
-}
-
-#[test]
-fn unreachable_site_needs_rebind() {
-    let service = account(&[(10, "a.example", Some(5))], &[record(5, "c.example", "upload")]);
-    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-    let output = deploy(&service, &lineage).args(["--json"]).exits_with(69);
-    assert_eq!(output.sites(), ["a.example: misbound"]);
-    let message = "stored for c.example, and the new certificate does not cover c.example";
-    assert!(output.stdout.contains(message), "{}", output.stdout);
-    assert_eq!(upload_count(&service), 0);
-
-    let output = deploy(&service, &lineage).args(["--json", "--rebind"]).succeeds();
-    assert_eq!(output.sites(), ["a.example: served"]);
-    assert!(is_bound_to(&service, "a.example", &lineage));
 }
 
 #[test]
 fn unbound_site_gets_its_existing_record() {
     let service = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let output = deploy(&service, &lineage).args(["--json"]).succeeds();
-    assert_eq!(output.sites(), ["a.example: served"]);
+    assert_eq!(fresh(&service, &lineage).args(["--json"]).succeeds().sites(), ["a.example: served"]);
     assert_eq!((service.certs().len(), upload_count(&service)), (1, 1), "no second record");
     assert!(request_lines(&service).contains(&"POST /api/sites/10/update".to_owned()));
-}
-
-#[test]
-fn bound_record_wins_over_its_duplicate() {
-    let service = account(
-        &[(10, "a.example", Some(6))],
-        &[record(5, "a.example", "upload"), record(6, "a.example", "upload")],
-    );
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let output = deploy(&service, &lineage).args(["--json"]).exits_with(69);
-    assert_eq!(output.sites(), ["a.example: misbound"], "the service replaces the older one");
-    assert!(output.stdout.contains("bound to certificate 6 instead of the uploaded 5"), "{}", output.stdout);
-
-    let output = deploy(&service, &lineage).args(["--json", "--rebind"]).succeeds();
-    assert_eq!(output.sites(), ["a.example: served"]);
-    assert!(is_bound_to(&service, "a.example", &lineage));
 }
 
 #[test]
@@ -185,7 +144,7 @@ fn creation_without_binding_is_repaired() {
         json!({"ok": true, "id": "5", "created": true, "bound_sites": [{"id": 10, "domain": "a.example"}]});
     service.add_fault(Fault::status("POST /api/certs/upload", 201).body(answer));
     let lineage = Lineage::issued_for(&["a.example"]);
-    let output = deploy(&service, &lineage).args(["--json", "--verify", "off"]).succeeds();
+    let output = fresh(&service, &lineage).args(["--json", "--verify", "off"]).succeeds();
     assert_eq!(output.json()["sites"][0]["cert_id"], 5);
     assert_eq!(service.sites()[0]["cert_id"], 5);
     let requests = request_lines(&service);
@@ -211,7 +170,7 @@ fn binding_without_effect_fails() {
         let service = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
         service.add_fault(fault);
         let lineage = Lineage::issued_for(&["a.example"]);
-        let hook = deploy(&service, &lineage).args(["--json", "--timeout", "3", "--wait", "1"]);
+        let hook = fresh(&service, &lineage).args(["--json", "--timeout", "3", "--wait", "1"]);
         let output = hook.exits_with(code);
         assert_eq!(output.sites(), [site], "{message}");
         assert!(output.stdout.contains(message), "{message}: {}", output.stdout);
@@ -230,7 +189,7 @@ fn other_covered_sites_are_only_reported() {
         &[record(5, "a.example", "upload"), record(6, "c.example", "upload")],
     );
     let lineage = Lineage::issued_for(&["*.example"]);
-    let output = deploy(&service, &lineage).for_domain("a.example").args(["--json"]).succeeds();
+    let output = fresh(&service, &lineage).for_domain("a.example").args(["--json"]).succeeds();
     assert_eq!(
         output.sites(),
         ["a.example: served", "b.example: served", "c.example: misbound", "d.example: skipped"]
@@ -241,10 +200,9 @@ fn other_covered_sites_are_only_reported() {
 #[test]
 fn site_reached_by_another_upload_is_served() {
     for quirks in 0..10 {
-        let mut shared = record(5, "z.example", "upload");
-        (shared["domain"], shared["name"]) = (json!("z.example"), json!("shop"));
-        let issued = crate::harness::test_ca().issue(&["z.example", "a.example"]).unwrap();
-        (shared["cert_pem"], shared["key_pem"]) = (json!(issued.fullchain()), json!(issued.key));
+        let issued = test_ca().issue(&["z.example", "a.example"]).unwrap();
+        let mut shared = record_of(5, "z.example", &issued);
+        shared["name"] = json!("shop");
         let sites = [
             json!({"id": 10, "account": 1, "domain": "b.example", "cert_id": 5}),
             json!({"id": 11, "account": 1, "domain": "a.example"}),
@@ -252,7 +210,7 @@ fn site_reached_by_another_upload_is_served() {
         let world = world(json!({"sites": sites, "certs": [shared]}));
         let service = sandbox_with(Options { world, quirks, ..Options::default() }, &[]);
         let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-        let sites = deploy(&service, &lineage).args(["--json"]).run().sites();
+        let sites = fresh(&service, &lineage).args(["--json"]).run().sites();
         let is_misbound = sites.contains(&"b.example: misbound".to_owned());
         assert_eq!(is_bound_to(&service, "b.example", &lineage), !is_misbound, "{quirks}: {sites:?}");
     }
@@ -263,11 +221,10 @@ fn older_guard_sees_all_addresses_and_key_types() {
     let [service, behind] = [0, 1].map(|_| account(&[(10, "a.example", None)], &[]));
     let rsa = ["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
     let (older, newer) = (Lineage::issued_for(&["a.example"]), Lineage::from_openssl(&rsa, &["-days", "20"]));
-    deploy(&service, &older).succeeds();
-    deploy(&behind, &newer).succeeds();
+    fresh(&service, &older).succeeds();
+    fresh(&behind, &newer).succeeds();
     let both = format!("{},{}", service.endpoints().edge, behind.endpoints().edge);
-    let output = deploy(&service, &older).env("EDGECERT_EDGE_ADDRESS", both).exits_with(65);
-    assert!(output.stderr.contains("later than the new one"), "{}", output.stderr);
+    fresh(&service, &older).env("EDGECERT_EDGE_ADDRESS", both).exits_with(65).says("later than the new one");
 }
 
 #[test]
@@ -275,7 +232,7 @@ fn refused_domain_does_not_stop_the_others() {
     let service = account(&[(10, "a.example", None), (11, "b.example", None)], &[]);
     service.add_fault(Fault::status("POST /api/certs/upload", 403));
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-    let output = deploy(&service, &lineage).args(["--json"]).succeeds();
+    let output = fresh(&service, &lineage).args(["--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served", "b.example: served"]);
     let uploads = &output.json()["uploads"];
     assert_eq!((&uploads[0]["ok"], &uploads[1]["ok"]), (&json!(false), &json!(true)));

@@ -1,9 +1,7 @@
 //! Help: size, form, `edgecert help`, the examples, which are run, and agreement with the reference in
 //! `hooks/README.md`.
 
-use std::collections::BTreeSet;
-
-use crate::harness::{Lineage, edgecert, sandbox};
+use crate::harness::{edgecert, sandbox_and_lineage};
 use crate::tidy::read;
 
 /// Commands whose examples deploy or read the lineage of an ACME client.
@@ -112,7 +110,7 @@ fn examples_of_deploy_check_plan_work() {
         let examples = examples(command);
         assert!(examples.len() > 2, "{examples:?}");
         for example in examples {
-            let (service, lineage) = (sandbox(&["example.com"]), Lineage::issued_for(&["example.com"]));
+            let (service, lineage) = sandbox_and_lineage(&["example.com"]);
             let mut hook = edgecert().against(&service);
             hook.command().current_dir(lineage.path());
             for word in example.replace(LIVE, lineage.path().to_str().unwrap()).split(' ') {
@@ -126,39 +124,6 @@ fn examples_of_deploy_check_plan_work() {
             // The date of the `--at` example may lie outside the certificate's validity.
             let expected = if example.contains("--at ") { vec![0, 65] } else { vec![0] };
             assert!(expected.contains(&output.code), "{example}: {}", output.stderr);
-        }
-    }
-}
-
-/// Variables that are not settings: two belong to the tests, two are passed to the `on_failure` program.
-const NOT_SETTINGS: [&str; 6] = [
-    "EDGECERT_LIMBO",
-    "EDGECERT_BIN",
-    "EDGECERT_COMMAND",
-    "EDGECERT_EXIT_CODE",
-    // Fields of the journal.
-    "EDGECERT_LINEAGE",
-    "EDGECERT_OUTCOME",
-];
-
-/// The settings among the environment variables in a text.
-fn variables_in(text: &str) -> BTreeSet<&str> {
-    text.split(|c: char| !c.is_ascii_uppercase() && c != '_')
-        .filter(|word| word.starts_with("EDGECERT_") && !NOT_SETTINGS.contains(word))
-        .collect()
-}
-
-#[test]
-fn reference_and_help_list_the_same_settings() {
-    let (reference, help) = (read("hooks/README.md"), help(&[]));
-    let variables = variables_in(&reference);
-    assert!(variables.len() > 9, "{variables:?}");
-    let missing: Vec<&str> = variables_in(&help).difference(&variables).copied().collect();
-    assert!(missing.is_empty(), "{missing:?} is in --help but not in the reference");
-    for variable in variables {
-        assert!(help.contains(variable), "{variable} is in the reference but not in --help");
-        if let Some(flag) = variable.strip_prefix("EDGECERT_").filter(|name| *name != "API_KEY") {
-            assert!(help.contains(&format!("--{}", flag.to_lowercase().replace('_', "-"))), "{flag}");
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Fault, Hook, Lineage, Nginx, Options, Sandbox, configured, deploy, edgecert, is_bound_to, request_lines,
+    Fault, Hook, Lineage, Nginx, Options, Sandbox, configured, deploy, fresh, is_bound_to, request_lines,
     sandbox, sandbox_with, sync, test_ca, upload_count,
 };
 
@@ -69,11 +69,11 @@ impl Fleet {
 fn http2_is_used_where_it_is_offered() {
     let lineage = Lineage::issued_for(&["a.example"]);
     for (service, version) in [(tls_sandbox(&["a.example"]), "2"), (sandbox(&["a.example"]), "1.1")] {
-        edgecert().called_by_certbot(&lineage).against(&service).succeeds();
+        fresh(&service, &lineage).succeeds();
         assert_eq!(versions(&service), [version]);
     }
     let service = tls_sandbox(&["a.example"]);
-    let bare = edgecert().called_by_certbot(&lineage).against(&service).for_domain("a.example");
+    let bare = fresh(&service, &lineage).for_domain("a.example");
     bare.args(["--wait", "0"]).run();
     assert_eq!((versions(&service), upload_count(&service)), (vec!["1.1".to_owned()], 1));
 }
@@ -157,7 +157,7 @@ fn uploads_widen_to_a_hundred() {
     let names: Vec<&str> = domains.iter().map(String::as_str).collect();
     let (service, lineage) = (tls_sandbox(&names), Lineage::issued_for(&["*.example"]));
     service.add_fault(Fault::stall(UPLOAD, 0.2).times(1_000));
-    let hook = edgecert().called_by_certbot(&lineage).against(&service).args(["--wait", "0"]);
+    let hook = fresh(&service, &lineage).args(["--wait", "0"]);
     let mut hook = domains.iter().fold(hook, |hook, domain| hook.for_domain(domain));
     let mut child = hook.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut most = Vec::new();

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use edgecert_sandbox::IssuedCert;
 use expect_test::{ExpectFile, expect_file};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{
-    DAY, Hook, Options, Sandbox, at_once, edgecert, sandbox_with, scrub_times, set_back, test_ca, world,
+    DAY, Hook, Sandbox, account, at_once, edgecert, record_of, scrub_times, set_back, test_ca,
 };
 
 /// A host with lineages, and the service that it deploys to.
@@ -25,20 +25,13 @@ fn issue(names: &[&str], days: [i64; 2]) -> IssuedCert {
     test_ca().issue_between(names, days).unwrap()
 }
 
-fn record(id: u64, domain: &str, issued: &IssuedCert) -> Value {
-    json!({"id": id, "account": 1, "domain": domain, "name": domain, "type": "upload",
-        "cert_pem": issued.fullchain(), "key_pem": issued.key})
-}
-
 impl Scene {
     /// Sites with the record that each is bound to, and the certificates in these records.
     fn new(sites: &[(&str, Option<u64>)], records: &[(u64, &str, &IssuedCert)]) -> Self {
-        let site = |(at, (domain, cert)): (usize, &(&str, Option<u64>))| json!({"id": 10 + at, "account": 1, "domain": domain, "cert_id": cert});
-        let sites: Vec<Value> = sites.iter().enumerate().map(site).collect();
+        let sites: Vec<_> = (10..).zip(sites).map(|(id, (domain, cert))| (id, *domain, *cert)).collect();
         let records: Vec<Value> =
-            records.iter().map(|(id, domain, issued)| record(*id, domain, issued)).collect();
-        let world = world(json!({"sites": sites, "certs": records}));
-        let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+            records.iter().map(|(id, domain, issued)| record_of(*id, domain, issued)).collect();
+        let service = account(&sites, &records);
         let root = TempDir::new().unwrap();
         Self { service, root }
     }

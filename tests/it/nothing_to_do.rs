@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::harness::{
     EdgeAddress, EdgeMode, Fault, Hook, LISTING, Lineage, Sandbox, account, configured, deploy, edgecert,
-    is_bound_to, record, request_lines, requests_during, sandbox, sync, test_ca, upload_count,
+    is_bound_to, record, request_lines, requests_during, sandbox_and_lineage, sync, test_ca, upload_count,
 };
 
 const RUNS: usize = 20;
@@ -39,7 +39,7 @@ fn with_address(service: &Sandbox, hook: Hook, other: &str) -> Hook {
 
 #[test]
 fn repeated_runs_send_nothing() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     fresh(&service, &lineage).succeeds();
     connections(&service);
     for run in 0..RUNS {
@@ -61,7 +61,7 @@ fn repeated_runs_send_nothing() {
 #[test]
 fn each_address_is_asked_once() {
     let domains = ["a.example", "b.example", "c.example"];
-    let (service, lineage) = (sandbox(&domains), Lineage::issued_for(&domains));
+    let (service, lineage) = sandbox_and_lineage(&domains);
     let hooks = [fresh(&service, &lineage), fresh(&service, &lineage), fresh_sync(&service, &lineage)];
     let other = service.open_edge_address(&EdgeAddress::new(EdgeMode::Same));
     let [first, again, later] = hooks.map(|hook| with_address(&service, hook, &other));
@@ -146,7 +146,7 @@ fn unconfirmed_push_needs_no_second_upload() {
 
 #[test]
 fn survey_costs_no_round_trip() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     for run in ["first", "renewal"] {
         let before = request_lines(&service).len();
         fresh(&service, &lineage).succeeds();

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Sandbox, edgecert, request_lines, sandbox};
+use crate::harness::{Hook, Lineage, Sandbox, edgecert, request_lines, sandbox, sandbox_and_lineage};
 
 const ERROR: &str = "edgecert: error: cannot write standard output: No space left on device\n\
     edgecert: hint: the output is incomplete; free some space, then run the command again\n";
@@ -24,7 +24,7 @@ fn with_lineage(service: &Sandbox, lineage: &Lineage, arguments: &[&str]) -> Hoo
 
 #[test]
 fn lost_output_of_reads_is_exit_66() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     with_lineage(&service, &lineage, &[]).succeeds();
     let id = service.certs()[0]["id"].to_string();
     let offline: [&[&str]; 7] = [
@@ -61,7 +61,7 @@ fn lost_output_of_reads_is_exit_66() {
 
 #[test]
 fn changes_keep_their_exit_code() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let (state, files) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let uncovered = Lineage::issued_for(&["elsewhere.example"]);
     let warns = |hook: Hook, code: i32| {

@@ -3,28 +3,25 @@
 use expect_test::expect;
 use serde_json::json;
 
-use crate::harness::{Lineage, Options, edgecert, record, request_lines, sandbox, sandbox_with, world};
+use crate::harness::{Lineage, account, fresh, record, request_lines, sandbox, sandbox_and_lineage};
 
 #[test]
 fn plan_gives_reasons_and_changes_nothing() {
-    let world = world(json!({
-        "sites": [
-            {"id": 10, "account": 1, "domain": "a.example", "cert_id": 5},
-            {"id": 11, "account": 1, "domain": "b.example", "cert_id": 5},
-            {"id": 12, "account": 1, "domain": "c.example"},
-            {"id": 13, "account": 1, "domain": "d.example", "cert_id": 6},
-            {"id": 14, "account": 1, "domain": "e.example", "cert_id": 7},
-            {"id": 15, "account": 1, "domain": "other.test"},
-        ],
-        "certs": [
-            record(5, "b.example", "upload"), record(6, "d.example", "lets"), record(7, "other.test", "upload"),
-        ],
-    }));
-    let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+    let sites = [
+        (10, "a.example", Some(5)),
+        (11, "b.example", Some(5)),
+        (12, "c.example", None),
+        (13, "d.example", Some(6)),
+        (14, "e.example", Some(7)),
+        (15, "other.test", None),
+    ];
+    let records =
+        [record(5, "b.example", "upload"), record(6, "d.example", "lets"), record(7, "other.test", "upload")];
+    let service = account(&sites, &records);
     let renewed = Lineage::issued_for(&["*.example"]);
     let (sites, records) = (service.sites(), service.certs());
 
-    let output = edgecert().called_by_certbot(&renewed).against(&service).args(["plan"]).exits_with(65);
+    let output = fresh(&service, &renewed).args(["plan"]).exits_with(65);
     expect![[r#"
         *.example   P-256, expires DATE (TIME)
           ~ replace   a.example and b.example (certificate 5)
@@ -42,8 +39,7 @@ fn plan_gives_reasons_and_changes_nothing() {
         edgecert: hint: bind the site to another record in the service, or pass --rebind to bind the site to the uploaded record
     "#]].assert_eq(&output.snapshot());
 
-    let rebind =
-        edgecert().called_by_certbot(&renewed).against(&service).args(["plan", "--rebind", "--replace-lets"]);
+    let rebind = fresh(&service, &renewed).args(["plan", "--rebind", "--replace-lets"]);
     expect![[r#"
         *.example   P-256, expires DATE (TIME)
           ~ replace   a.example and b.example (certificate 5)
@@ -57,7 +53,7 @@ fn plan_gives_reasons_and_changes_nothing() {
         ---
     "#]].assert_eq(&rebind.succeeds().snapshot());
 
-    let dry = edgecert().called_by_certbot(&renewed).against(&service).args(["--dry-run"]).exits_with(65);
+    let dry = fresh(&service, &renewed).args(["--dry-run"]).exits_with(65);
     assert_eq!(dry.snapshot(), output.snapshot());
     assert!(
         request_lines(&service).iter().all(|request| request.starts_with("GET ")),
@@ -69,9 +65,8 @@ fn plan_gives_reasons_and_changes_nothing() {
 
 #[test]
 fn plan_is_in_the_json_report() {
-    let service = sandbox(&["a.example"]);
-    let renewed = Lineage::issued_for(&["a.example"]);
-    let call = || edgecert().called_by_certbot(&renewed).against(&service);
+    let (service, renewed) = sandbox_and_lineage(&["a.example"]);
+    let call = || fresh(&service, &renewed);
     let json = call().args(["plan", "--json"]).succeeds().json();
     assert_eq!((&json["command"], &json["ok"], &json["uploads"]), (&json!("plan"), &json!(true), &json!([])));
     let step = json!({
@@ -81,29 +76,23 @@ fn plan_is_in_the_json_report() {
     assert_eq!(json["plan"], json!([step]));
     assert_eq!(request_lines(&service).len(), 2, "the two listings");
 
-    let deployed = call().args(["--json"]).succeeds().json();
-    assert!(deployed.get("plan").is_none(), "no plan unless requested");
+    assert!(call().args(["--json"]).succeeds().json().get("plan").is_none(), "no plan unless requested");
 }
 
 #[test]
 fn upload_only_plan_needs_no_service() {
-    let service = sandbox(&["a.example"]);
-    let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["plan", "--wait", "0"]);
-    let output = hook.for_domain("a.example").succeeds();
-    assert!(
-        output.stdout.contains("+ upload    a.example: --domain with --wait 0: no listing"),
-        "{}",
-        output.stdout
-    );
+    let (service, renewed) = sandbox_and_lineage(&["a.example"]);
+    let hook = fresh(&service, &renewed).args(["plan", "--wait", "0"]);
+    hook.for_domain("a.example")
+        .succeeds()
+        .prints("+ upload    a.example: --domain with --wait 0: no listing");
     assert_eq!(request_lines(&service).len(), 0);
 }
 
 #[test]
 fn refused_certificate_has_no_plan() {
-    let service = sandbox(&["a.example"]);
-    let renewed = Lineage::issued_for(&["b.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["plan"]);
+    let (service, renewed) = (sandbox(&["a.example"]), Lineage::issued_for(&["b.example"]));
+    let hook = fresh(&service, &renewed).args(["plan"]);
     hook.for_domain("a.example").exits_with(65);
     assert_eq!(request_lines(&service).len(), 0);
 }

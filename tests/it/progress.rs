@@ -5,11 +5,11 @@ use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Sandbox, at_once, edgecert, sandbox, screen, sync};
+use crate::harness::{Hook, Lineage, Sandbox, at_once, fresh, sandbox, sandbox_and_lineage, screen, sync};
 
 /// A service whose edge never gets the certificate, and a lineage to deploy.
 fn stale() -> (Sandbox, Lineage) {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     deploy(&service, &lineage).succeeds();
     lineage.renew(&["a.example"]);
     service.hold_pushes(true);
@@ -17,7 +17,7 @@ fn stale() -> (Sandbox, Lineage) {
 }
 
 fn deploy(service: &Sandbox, lineage: &Lineage) -> Hook {
-    edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_WAIT", "2")
+    fresh(service, lineage).env("EDGECERT_WAIT", "2")
 }
 
 #[test]

@@ -10,7 +10,7 @@ use edgecert_sandbox::Authority;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Options, Sandbox, edgecert, sandbox, scrub_times, world};
+use crate::harness::{Hook, Lineage, Options, Sandbox, edgecert, record_of, sandbox, scrub_times, world};
 
 pub(crate) const README: &str = "README.md";
 pub(crate) const REFERENCE: &str = "hooks/README.md";
@@ -186,7 +186,7 @@ fn configuration_is_understood() {
             .write_file("config.toml", &[keys, entries].concat().into_iter().cloned().collect::<String>());
         // With an empty PATH, because `on_failure` names a program.
         let output = hook.env("EDGECERT_CONFIG", file).env("PATH", "/nowhere").exits_with(78);
-        assert!(output.stderr.contains("cannot read /etc/edgecert/api-key"), "{}", output.stderr);
+        output.says("cannot read /etc/edgecert/api-key");
         let names_program = blocks.concat().contains("on_failure");
         assert_eq!(names_program, output.stderr.contains("cannot start mail"), "{}", output.stderr);
     }
@@ -234,9 +234,7 @@ impl Scene {
         let (live, mut sites, mut certs) = (TempDir::new().unwrap(), Vec::new(), Vec::new());
         for (id, names) in lineages {
             let [old, new] = [(); 2].map(|()| authority.issue(names).unwrap());
-            let cert = json!({"id": id, "account": 1, "domain": names[0], "name": names[0], "type": "upload",
-                "cert_pem": old.fullchain(), "key_pem": old.key});
-            certs.push(cert);
+            certs.push(record_of(id, names[0], &old));
             sites.extend(names.iter().map(|name| json!({"account": 1, "domain": name, "cert_id": id})));
             let directory = live.path().join(names[0]);
             fs::create_dir(&directory).unwrap();

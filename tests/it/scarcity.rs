@@ -10,7 +10,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Hook, Host, Lineage, configured, edgecert, is_bound_to, sandbox, state_files, sync, upload_count,
+    Hook, Host, Lineage, configured, edgecert, fresh, is_bound_to, sandbox, sandbox_and_lineage, state_files,
+    sync, upload_count,
 };
 
 /// As with `pids.max` at its limit. A hang fails the test.
@@ -35,8 +36,8 @@ fn make_pipe(path: &Path) {
 
 #[test]
 fn configuration_pipe_needs_no_thread() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-    let hook = edgecert().called_by_certbot(&lineage).against(&service);
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
+    let hook = fresh(&service, &lineage);
     let pipe = hook.home().join("config");
     make_pipe(&pipe);
     let writer = {
@@ -65,14 +66,13 @@ fn name_resolution_without_a_thread_is_temporary() {
     let hook = || host.hook().env("EDGECERT_BASE_URL", &url);
     let output = refused(hook().args(["--timeout", "2"]), NO_THREAD).exits_with(75);
     let cause = "cannot start a thread: Resource temporarily unavailable";
-    assert!(output.stderr.contains(cause), "{}", output.stderr);
+    output.says(cause);
     assert_ne!(pending_since(host.state()), Value::Null);
 
     // The edge is not said to have no address.
     let edge = host.service.endpoints().edge.replace("127.0.0.1", "localhost");
     let hook = host.hook().env("EDGECERT_EDGE_ADDRESS", edge);
-    let output = refused(hook.args(["--wait", "1"]), NO_THREAD).run();
-    assert!(output.stderr.contains(cause), "{}", output.stderr);
+    refused(hook.args(["--wait", "1"]), NO_THREAD).run().says(cause);
 }
 
 #[test]
@@ -83,8 +83,9 @@ fn lock_is_awaited_without_a_thread() {
     let [file] = &state_files(host.state())[..] else { panic!("one state file") };
     let lock = File::open(file.with_extension("lock")).unwrap();
     lock.lock().unwrap();
-    let output = refused(hook().args(["--timeout", "1"]), NO_THREAD).exits_with(75);
-    assert!(output.stderr.contains("another run of edgecert is still deploying"), "{}", output.stderr);
+    refused(hook().args(["--timeout", "1"]), NO_THREAD)
+        .exits_with(75)
+        .says("another run of edgecert is still deploying");
 }
 
 #[test]
@@ -106,8 +107,7 @@ fn first_deployment_without_event_loop_is_recorded() {
     assert!(!output.stderr.contains("not recorded"), "{}", output.stderr);
     assert_ne!(pending_since(host.state()), Value::Null);
 
-    let output = refused(host.sync(), NO_EVENTS).exits_with(75);
-    assert!(output.stderr.contains(cause), "{}", output.stderr);
+    refused(host.sync(), NO_EVENTS).exits_with(75).says(cause);
     host.sync().succeeds();
     assert_eq!(pending_since(host.state()), Value::Null);
     assert!(host.is_bound("a.example"));

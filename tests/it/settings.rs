@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use expect_test::expect;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Options, edgecert, request_lines, sandbox, sandbox_with};
+use crate::harness::{
+    Hook, Lineage, Options, edgecert, fresh, request_lines, sandbox_and_lineage, sandbox_with,
+};
 
 /// Sets up a hook with this configuration file.
 fn configured(text: &str) -> Hook {
@@ -21,8 +23,7 @@ fn set_mode(path: &std::path::Path, mode: u32) {
 
 #[test]
 fn base_url_from_flag_variable_file() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let api = service.endpoints().api.clone();
     let unreachable = "http://127.0.0.1:1";
     let file = |url: &str| format!("base_url = {url:?}\n");
@@ -45,8 +46,7 @@ fn base_url_from_flag_variable_file() {
 
 #[test]
 fn api_key_from_variable_file_credential() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let base = format!("base_url = {:?}\n", service.endpoints().api);
     let configure = |text: &str| {
         let hook =
@@ -68,31 +68,21 @@ fn api_key_from_variable_file_credential() {
     configure("api_key_file = \"../../bad\"\n").0.exits_with(77);
     let (hook, good, _) = configure("");
     hook.env("CREDENTIALS_DIRECTORY", good.with_file_name("credentials")).succeeds();
-    let missing = configure("").0.exits_with(78);
-    assert!(missing.stderr.contains("no API key is set"), "{}", missing.stderr);
-    assert!(missing.stderr.contains("api_key_file"), "{}", missing.stderr);
+    configure("").0.exits_with(78).says("no API key is set").says("api_key_file");
 }
 
 #[test]
 fn readable_api_key_file_is_refused() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let hook = || edgecert().called_by_certbot(&lineage).against(&service).without_env("EDGECERT_API_KEY");
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
+    let hook = || fresh(&service, &lineage).without_env("EDGECERT_API_KEY");
     for mode in [0o644, 0o604, 0o606] {
         let hook = hook();
         let file = hook.write_file("key", "sandbox-key");
         set_mode(&file, mode);
-        let output = hook.env("EDGECERT_API_KEY_FILE", file).exits_with(78);
-        assert!(
-            output.snapshot().contains("edgecert: error: others can read the API key file HOME/key\n"),
-            "{}",
-            output.snapshot()
-        );
-        assert!(
-            output.snapshot().contains("edgecert: hint: run `chmod o= HOME/key`\n"),
-            "{}",
-            output.snapshot()
-        );
+        hook.env("EDGECERT_API_KEY_FILE", &file)
+            .exits_with(78)
+            .says(format!("edgecert: error: others can read the API key file {}\n", file.display()))
+            .says(format!("edgecert: hint: run `chmod o= {}`\n", file.display()));
     }
     for mode in [0o600, 0o400, 0o640] {
         let hook = hook();
@@ -108,7 +98,7 @@ fn malformed_api_key_is_not_printed() {
     for key in ["two words", "two\nlines", "\u{fc}ber-secret", "  "] {
         let hook = edgecert().called_by_certbot(&lineage).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
         let output = hook.env("EDGECERT_API_KEY", key).exits_with(78);
-        assert!(output.stderr.contains("EDGECERT_API_KEY: "), "{}", output.stderr);
+        output.says("EDGECERT_API_KEY: ");
         assert!(key.trim().is_empty() || !output.stderr.contains(key.trim()), "{}", output.stderr);
     }
 }
@@ -141,28 +131,17 @@ fn configuration_error_names_line_and_key() {
 
 #[test]
 fn configuration_file_is_found() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let text = format!("base_url = {:?}\n", service.endpoints().api);
-    let deploy = || {
-        let hook = edgecert().called_by_certbot(&lineage).env("EDGECERT_VERIFY", "off");
-        hook.env("EDGECERT_API_KEY", "sandbox-key")
-    };
-    let hook = deploy();
-    let file = hook.write_file("elsewhere.toml", &text);
-    hook.args(["--config".as_ref(), file.as_os_str()]).succeeds();
-    let hook = deploy();
-    let file = hook.write_file("elsewhere.toml", &text);
-    hook.env("EDGECERT_CONFIG", file).succeeds();
-    let hook = deploy();
+    let hook = edgecert().called_by_certbot(&lineage).env("EDGECERT_VERIFY", "off");
     let file = hook.write_file("xdg/edgecert/config.toml", &text);
-    hook.env("XDG_CONFIG_HOME", file.parent().unwrap().parent().unwrap()).succeeds();
+    let hook = hook.env("XDG_CONFIG_HOME", file.parent().unwrap().parent().unwrap());
+    hook.env("EDGECERT_API_KEY", "sandbox-key").succeeds();
 }
 
 #[test]
 fn wait_and_verify_take_effect() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let is_upload_only = |hook: Hook| {
         let before = request_lines(&service).len();
         hook.called_by_certbot(&lineage).against(&service).for_domain("a.example").succeeds();
@@ -170,8 +149,6 @@ fn wait_and_verify_take_effect() {
     };
     assert!(!is_upload_only(edgecert()));
     assert!(is_upload_only(configured("wait = 0\n")));
-    assert!(!is_upload_only(configured("wait = 0\n").env("EDGECERT_WAIT", "5")));
-    assert!(is_upload_only(edgecert().env("EDGECERT_WAIT", "5").args(["--wait", "0"])));
 
     // Nothing listens on port 1, so an attempted handshake causes a warning.
     let without_edge = |hook: Hook| {
@@ -187,10 +164,9 @@ fn wait_and_verify_take_effect() {
 
 #[test]
 fn edge_addresses_replace_the_cname() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let deploy = || {
-        let hook = edgecert().called_by_certbot(&lineage).against(&service);
+        let hook = fresh(&service, &lineage);
         hook.without_env("EDGECERT_EDGE_ADDRESS").args(["--json"])
     };
     let is_served = |hook: Hook| hook.succeeds().sites() == ["a.example: served"];
@@ -198,13 +174,6 @@ fn edge_addresses_replace_the_cname() {
     assert!(!is_served(deploy().args(["--wait", "1"])), "the sandbox's cname does not resolve");
     assert!(is_served(deploy().args(["--edge-address", address])));
     assert!(is_served(deploy().args(["--edge-address", &format!("{address}, {address}")])));
-}
-
-#[test]
-fn timeout_ends_a_run() {
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert().called_by_certbot(&lineage).env("EDGECERT_API_KEY", "k");
-    hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").args(["--timeout", "1"]).exits_with(75);
 }
 
 #[test]
@@ -216,17 +185,15 @@ fn ca_file_or_system_is_trusted() {
         |hook: Hook| hook.called_by_certbot(&lineage).against(&service).without_env("EDGECERT_CA_FILE");
     deploy(configured(&format!("ca_file = {ca:?}\n"))).succeeds();
     deploy(edgecert()).env("SSL_CERT_FILE", &ca).succeeds();
-    let missing = deploy(edgecert()).args(["--ca-file", "/nonexistent.pem"]).exits_with(78);
-    assert!(
-        missing.stderr.contains("cannot use the CA file /nonexistent.pem: no such file"),
-        "{}",
-        missing.stderr
-    );
+    deploy(edgecert())
+        .args(["--ca-file", "/nonexistent.pem"])
+        .exits_with(78)
+        .says("cannot use the CA file /nonexistent.pem: no such file");
 }
 
 #[test]
 fn invalid_file_still_names_state_directory() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     for fault in ["unknown = 1\n", "wait = \n", "wait = 'soon'\n", "base_url = 'x'\n"] {
         let home = TempDir::new().unwrap();
         let config = home.path().join("config.toml");
@@ -242,18 +209,9 @@ fn invalid_file_still_names_state_directory() {
 }
 
 #[test]
-fn record_name_from_flag_variable_file() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
+fn record_gets_the_name_of_its_entry() {
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let entry = format!("[[lineage]]\npath = '{}'\nname = 'of \"entry\"'\n", lineage.path().display());
-    let hook = || configured(&entry).called_by_certbot(&lineage).against(&service).args(["--force"]);
-    let name = || service.certs()[0]["name"].as_str().unwrap().to_owned();
-    hook().succeeds();
-    assert_eq!(name(), "of \"entry\"");
-    hook().env("EDGECERT_NAME", "of variable").succeeds();
-    assert_eq!(name(), "of variable");
-    hook().env("EDGECERT_NAME", "of variable").args(["--name", "of flag"]).succeeds();
-    assert_eq!(name(), "of flag");
-    let refused = hook().args(["--name", "a\nb"]).exits_with(2).stderr;
-    assert!(refused.contains("text without control characters"), "{refused}");
+    configured(&entry).called_by_certbot(&lineage).against(&service).succeeds();
+    assert_eq!(service.certs()[0]["name"], "of \"entry\"");
 }

@@ -4,13 +4,13 @@
 use serde_json::json;
 
 use crate::harness::{
-    DAY, EdgeAddress, EdgeMode, Fault, Hook, Host, Lineage, Sandbox, at_once, edgecert, sandbox, test_ca,
-    upload_count,
+    DAY, EdgeAddress, EdgeMode, Fault, Hook, Host, Lineage, Sandbox, at_once, fresh, sandbox_and_lineage,
+    test_ca, upload_count,
 };
 
 /// A call of certbot with a new state directory.
 fn call(service: &Sandbox, lineage: &Lineage) -> Hook {
-    edgecert().called_by_certbot(lineage).against(service).args(["--json"])
+    fresh(service, lineage).args(["--json"])
 }
 
 /// An address behind which one of so many nodes serves another certificate.
@@ -48,7 +48,7 @@ fn reading_failures() -> [(&'static str, Fault); 3] {
 fn stale_edge_counts_without_rereading() {
     let rows = reading_failures().into_iter().flat_map(|row| ["1", "3"].map(|wait| (row.clone(), wait)));
     at_once(rows, |((name, fault), wait)| {
-        let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+        let (service, lineage) = sandbox_and_lineage(&["a.example"]);
         call(&service, &lineage).succeeds();
         let stale = service.open_edge_address(&EdgeAddress::new(EdgeMode::Stale));
         lineage.renew(&["a.example"]);
@@ -69,7 +69,7 @@ fn served_edge_counts_without_rereading() {
         .into_iter()
         .flat_map(|row| ["auto", "require"].map(|verify| (row.clone(), verify)));
     at_once(rows, |((name, fault), verify)| {
-        let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+        let (service, lineage) = sandbox_and_lineage(&["a.example"]);
         fail_rereading(&service, fault.clone());
         let hook = call(&service, &lineage).args(["--wait", "2", "--verify", verify]);
         assert_eq!(hook.succeeds().sites(), ["a.example: served"], "{name}");
@@ -81,7 +81,7 @@ fn unread_site_is_not_verified() {
     let verify = [("auto", 0), ("require", 75)];
     let rows = reading_failures().into_iter().flat_map(|row| verify.map(|verify| (row.clone(), verify)));
     at_once(rows, |((name, fault), (verify, code))| {
-        let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+        let (service, lineage) = sandbox_and_lineage(&["a.example"]);
         call(&service, &lineage).succeeds();
         fail_rereading(&service, fault.clone());
         let hook = call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1");
@@ -95,7 +95,7 @@ fn unread_site_is_not_verified() {
 fn refused_name_is_stale() {
     // All addresses refuse the name, and one of two does.
     at_once([0, 1], |served| {
-        let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+        let (service, lineage) = sandbox_and_lineage(&["a.example"]);
         let refusing = refusing(&service);
         let addresses = if served == 0 { refusing.clone() } else { with_main(&service, &refusing) };
         let output = call(&service, &lineage)
@@ -114,7 +114,7 @@ fn refused_name_is_stale() {
 #[test]
 fn refusal_counts_without_rereading() {
     at_once(reading_failures(), |(name, fault)| {
-        let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+        let (service, lineage) = sandbox_and_lineage(&["a.example"]);
         fail_rereading(&service, fault);
         let hook = call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", refusing(&service));
         assert_eq!(hook.args(["--wait", "2"]).exits_with(75).sites(), ["a.example: stale"], "{name}");
@@ -146,7 +146,7 @@ fn sync_finds_refusal_and_alternating_nodes() {
 #[test]
 fn alternating_nodes_are_stale() {
     at_once([2, 3], |count| {
-        let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+        let (service, lineage) = sandbox_and_lineage(&["a.example"]);
         let nodes = nodes(&service, count);
         let hook = || call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", &nodes).args(["--wait", "1"]);
         for run in 1..=3 {
@@ -157,7 +157,7 @@ fn alternating_nodes_are_stale() {
             assert!(detail.as_str().unwrap().starts_with(&expected), "{detail}");
             assert_eq!(upload_count(&service), run, "one look is no proof");
         }
-        let plan = edgecert().called_by_certbot(&lineage).against(&service).args(["plan", "--json"]);
+        let plan = fresh(&service, &lineage).args(["plan", "--json"]);
         let json = plan.env("EDGECERT_EDGE_ADDRESS", &nodes).succeeds().json();
         assert_eq!((&json["changed"], &json["serving"][0]["leaf"]), (&json!(true), &json!("other")));
     });
@@ -165,7 +165,7 @@ fn alternating_nodes_are_stale() {
 
 #[test]
 fn served_takes_three_connections() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     call(&service, &lineage).succeeds();
     service.reset_handshakes();
     call(&service, &lineage).succeeds();

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use crate::harness::{Lineage, edgecert, require, sandbox, system_calls};
+use crate::harness::{edgecert, fresh, require, sandbox, sandbox_and_lineage, system_calls};
 
 const SERVICE: &str = "hooks/systemd/edgecert-sync.service";
 const TIMER: &str = "hooks/systemd/edgecert-sync.timer";
@@ -99,7 +99,7 @@ fn unit_permits_needed_system_calls() {
         }
     }
     assert!(allowed.len() > 200 && !allowed.contains("mount"), "{allowed:?}");
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let trace = lineage.file("trace");
     let wrapper = ["strace", "-f", "-qq", "-o", trace.to_str().unwrap()];
     // A host name, so that the trace includes name resolution.
@@ -127,11 +127,11 @@ fn unit_passes_credential_and_state_directory() {
     assert_eq!(unit_values("LoadCredential"), ["edgecert-api-key:/etc/edgecert/api-key"]);
     assert_eq!(unit_values("StateDirectory"), ["edgecert"]);
     assert_eq!(unit_values("StateDirectoryMode"), ["0700"]);
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let credentials = TempDir::new().unwrap();
     fs::write(credentials.path().join("edgecert-api-key"), &service.endpoints().api_key).unwrap();
     let state = TempDir::new().unwrap();
-    let hook = edgecert().called_by_certbot(&lineage).against(&service).without_env("EDGECERT_API_KEY");
+    let hook = fresh(&service, &lineage).without_env("EDGECERT_API_KEY");
     let hook = hook.without_env("EDGECERT_STATE_DIR").env("STATE_DIRECTORY", state.path());
     hook.env("CREDENTIALS_DIRECTORY", credentials.path()).succeeds();
     assert_eq!(fs::read_dir(state.path()).unwrap().count(), 3, "a state file, its lock, and `sites`");

@@ -1,7 +1,6 @@
 //! The path of the chain to a root: a warning, a refusal with `trust_anchors`, and what it costs.
 
 use std::fs;
-use std::path::Path;
 
 use edgecert_sandbox::Authority;
 use expect_test::expect;
@@ -9,7 +8,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Hook, Lineage, Options, Sandbox, edgecert, open_count, request_lines, sandbox, sandbox_with, upload_count,
+    Hook, Lineage, Options, Sandbox, configured, edgecert, fresh, open_count, request_lines, sandbox,
+    sandbox_with, state_files, upload_count,
 };
 
 const NO_PATH: &str = "has no path to a root of the system's trust store";
@@ -45,15 +45,8 @@ impl Private {
     }
 
     fn deploy(&self, service: &Sandbox) -> Hook {
-        edgecert().called_by_certbot(&self.lineage).against(service)
+        fresh(service, &self.lineage)
     }
-}
-
-/// The only state file in a directory.
-fn state_in(directory: &Path) -> Value {
-    let mut files = fs::read_dir(directory).unwrap().map(|file| file.unwrap().path());
-    let file = files.find(|file| file.extension().is_some_and(|ending| ending == "json")).unwrap();
-    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
 }
 
 /// Runs a hook, and counts how often it opens the system's trust store.
@@ -87,22 +80,8 @@ fn set_refuses_before_any_request() {
     let (service, private) = (sandbox(&["a.example"]), Private::new());
     let other = Private::named("Other CA");
     let root = other.root();
-    let configured = |text: &str| {
-        let hook = private.deploy(&service);
-        let file = hook.write_file("config.toml", text);
-        hook.env("EDGECERT_CONFIG", file)
-    };
-    let entry = |value: &str| {
-        let path = private.lineage.path().display();
-        format!("trust_anchors = \"off\"\n[[lineage]]\npath = \"{path}\"\ntrust_anchors = \"{value}\"\n")
-    };
-    let relative = configured("trust_anchors = \"root.pem\"\n");
-    relative.write_file("root.pem", other.ca.root());
     let rows = [
         ("flag", private.deploy(&service).args(["--trust-anchors", &root])),
-        ("variable", private.deploy(&service).env("EDGECERT_TRUST_ANCHORS", "system")),
-        ("configuration, relative file", relative),
-        ("entry", configured(&entry(&root))),
         ("bare upload", {
             let hook = private.deploy(&service).for_domain("a.example").args(["--wait", "0"]);
             hook.args(["--trust-anchors", "system"])
@@ -130,16 +109,10 @@ fn set_refuses_before_any_request() {
 fn right_root_passes_silently() {
     let (service, private) = (sandbox(&["a.example"]), Private::new());
     let root = private.root();
-    let configured = |text: &str| {
-        let hook = private.deploy(&service);
-        let file = hook.write_file("config.toml", text);
-        hook.env("EDGECERT_CONFIG", file)
-    };
     let system = private.deploy(&service).env("SSL_CERT_FILE", &root);
     let rows = [
         ("unset, trusted by the system", system),
         ("flag", private.deploy(&service).args(["--trust-anchors", &root])),
-        ("configuration", configured(&format!("trust_anchors = {root:?}\n"))),
         ("off", private.deploy(&service).env("EDGECERT_TRUST_ANCHORS", "off")),
     ];
     for (name, hook) in rows {
@@ -170,8 +143,11 @@ fn unusable_trust_store_matters_only_if_set() {
     }
     assert_eq!(request_lines(&service), Vec::<String>::new());
     assert_eq!(deploy("off").succeeds().stderr, "");
-    let unset = deploy("off").without_env("EDGECERT_TRUST_ANCHORS").args(["-v"]).succeeds();
-    assert!(unset.stderr.contains("the path to a root is not checked: "), "{}", unset.stderr);
+    deploy("off")
+        .without_env("EDGECERT_TRUST_ANCHORS")
+        .args(["-v"])
+        .succeeds()
+        .says("the path to a root is not checked: ");
 }
 
 #[test]
@@ -185,8 +161,7 @@ fn untrusted_issuer_is_one_warning() {
     assert!(!allowed.stderr.contains(NO_PATH), "{}", allowed.stderr);
     // Allowing the issuer does not replace a root that is required.
     let required = staging.deploy(&service).args(["--allow-untrusted", "--trust-anchors", "system"]);
-    let required = required.exits_with(65);
-    assert!(required.stderr.contains("has no path to a trust anchor"), "{}", required.stderr);
+    required.exits_with(65).says("has no path to a trust anchor");
 }
 
 #[test]
@@ -196,7 +171,7 @@ fn missing_issuer_is_one_warning() {
     let leaf = chain.split_inclusive("-----END CERTIFICATE-----\n").next().unwrap();
     private.lineage.write("fullchain.pem", leaf);
     let output = private.deploy(&service).succeeds();
-    assert!(output.stderr.contains("holds the leaf without its issuer"), "{}", output.stderr);
+    output.says("holds the leaf without its issuer");
     assert!(!output.stderr.contains(NO_PATH), "{}", output.stderr);
 }
 
@@ -223,7 +198,8 @@ fn sync_keeps_to_recorded_anchors() {
     let mut hook = hook.args(["--trust-anchors", "root.pem"]);
     hook.command().current_dir(private.lineage.path());
     hook.succeeds();
-    assert_eq!(state_in(state.path())["standing"]["settings"]["trust_anchors"], root);
+    let recorded: Value = serde_json::from_slice(&fs::read(&state_files(state.path())[0]).unwrap()).unwrap();
+    assert_eq!(recorded["standing"]["settings"]["trust_anchors"], root);
     private.renew();
     let sync = || edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path()).args(["sync"]);
     assert_eq!(sync().succeeds().stderr, "");
@@ -233,8 +209,7 @@ fn sync_keeps_to_recorded_anchors() {
     for file in ["fullchain.pem", "privkey.pem"] {
         private.lineage.write(file, &other.lineage.read(file));
     }
-    let refused = sync().exits_with(65);
-    assert!(refused.stderr.contains("has no path to a trust anchor"), "{}", refused.stderr);
+    sync().exits_with(65).says("has no path to a trust anchor");
     assert_eq!(upload_count(&service), 2);
 }
 
@@ -267,12 +242,10 @@ fn sync_loads_the_roots_once() {
     let names = ["a.example", "b.example", "c.example"];
     let service = sandbox(&names);
     let lineages = names.map(|name| Lineage::issued_for(&[name]));
-    let sync = |lineages: &[Lineage]| {
-        let entry = |lineage: &Lineage| format!("[[lineage]]\npath = \"{}\"\n", lineage.path().display());
-        let hook = edgecert().against(&service).args(["sync"]);
-        let file = hook.write_file("config.toml", &lineages.iter().map(entry).collect::<String>());
-        opens_of_system_roots(hook.env("EDGECERT_CONFIG", file))
+    let sync = |lineages: &[&Lineage]| {
+        opens_of_system_roots(configured(edgecert().against(&service).args(["sync"]), lineages))
     };
+    let lineages = lineages.each_ref();
     let opens = sync(&lineages[..1]);
     assert_ne!(opens, 0);
     assert_eq!(sync(&lineages), opens);

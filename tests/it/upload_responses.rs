@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Host, Lineage, account, deploy, edgecert, record, sync, upload_count};
+use crate::harness::{Fault, Hook, Host, Lineage, account, deploy, fresh, record, sync, upload_count};
 
 const UPLOAD: &str = "POST /api/certs/upload";
 
@@ -119,7 +119,7 @@ fn record_of_another_name_is_never_bound() {
         let output = hook.exits_with(76);
         assert_eq!(output.sites(), ["a.example: queued"], "{verify}");
         let found = "`created` is true for `id` 5, which was listed before for other.example";
-        assert!(output.stderr.contains(found), "{}", output.stderr);
+        output.says(found);
         let site = service.sites().into_iter().find(|site| site["id"] == 10).unwrap();
         assert_eq!(site["cert_id"], json!(null), "{verify}");
         sync(&service, state.path()).succeeds();
@@ -157,7 +157,7 @@ fn json_without_an_id_is_final() {
 fn bare_upload_reports_an_unused_record() {
     let service = account(&[(10, "a.example", Some(5))], &[record(5, "b.example", "upload")]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert().called_by_certbot(&lineage).against(&service);
+    let hook = fresh(&service, &lineage);
     let output = hook.args(["--domain", "a.example", "--wait", "0"]).exits_with(69);
     let id = service.certs()[1]["id"].to_string();
     let error = format!(

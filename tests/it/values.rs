@@ -53,7 +53,7 @@ fn credentials_in_urls_are_not_echoed() {
     ];
     for (hook, code, origin) in runs {
         let output = hook.exits_with(code);
-        assert!(output.stderr.contains(origin), "{}", output.stderr);
+        output.says(origin);
         let all = output.stdout + &output.stderr + &output.state;
         assert!(!all.contains("hunter2"), "{all}");
     }

@@ -9,7 +9,7 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Account, Fault, Lineage, Options, Output, Sandbox, edgecert, sandbox_with, test_ca, world,
+    Account, Fault, Lineage, Options, Output, Sandbox, fresh, record_of, sandbox_with, test_ca, world,
 };
 
 const WORLDS: u64 = 120;
@@ -49,10 +49,9 @@ fn stored(rng: &mut Rng, id: u64) -> Value {
     let sans: Vec<&str> = names.iter().map(|name| san(name)).collect();
     let issued = test_ca().issue(&sans).unwrap();
     let kind = if rng.u8(..5) == 0 { "lets" } else { "upload" };
-    json!({
-        "id": id, "account": 1, "domain": names[0], "name": names[0], "type": kind,
-        "cert_pem": issued.fullchain(), "key_pem": issued.key,
-    })
+    let mut record = record_of(id, names[0], &issued);
+    record["type"] = json!(kind);
+    record
 }
 
 fn faults(rng: &mut Rng) -> Vec<Fault> {
@@ -104,7 +103,7 @@ impl Case {
     }
 
     fn run(&self) -> Output {
-        let hook = edgecert().called_by_certbot(&self.renewed).against(&self.service);
+        let hook = fresh(&self.service, &self.renewed);
         hook.args(["--json", "--wait", "2", "--timeout", "20"]).args(&self.flags).run()
     }
 

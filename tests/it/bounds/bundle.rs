@@ -18,7 +18,6 @@ fn nested(depth: usize) -> Vec<u8> {
 fn certificate_files_stay_within_64_mb() {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----\n";
     const TINY: &str = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
-    const OTHER: &str = "-----BEGIN A-----\n-----END A-----\n";
     let many_names: Vec<&[u8]> = vec![b"a"; 200_000];
     let no_names: Vec<&[u8]> = vec![b""; 300_000];
     let large: Vec<&[u8]> = vec![b"a.example"; 900];
@@ -33,38 +32,27 @@ fn certificate_files_stay_within_64_mb() {
     let no_block = "it contains no PEM block";
     let rows = [
         ("100 MB", Zeros(100 << 20), 66, "larger than 1 MiB"),
-        ("1 TiB", Zeros(1 << 40), 66, "larger than 1 MiB"),
         ("endless zeros", Existing("/dev/zero"), 66, "larger than 1 MiB"),
         ("endless pipe", EndlessPipe("-----BEGIN CERTIFICATE-----"), 66, "larger than 1 MiB"),
         ("empty pipe", EmptyPipe, 65, "it is empty"),
         ("directory", Existing("/"), 66, "it is a directory"),
-        ("/dev/null", Existing("/dev/null"), 65, "it is empty"),
-        ("BEGIN lines", repeated(MIB, BEGIN), 65, too_many),
-        ("END lines", filled("-----END A-----\n"), 65, no_block),
         ("BEGIN in one line", repeated(MIB, "----------BEGIN "), 65, too_many),
-        ("empty blocks", repeated(MIB, OTHER), 65, too_many),
         ("damaged blocks", repeated(MIB, TINY), 65, too_many),
-        ("mismatched END labels", repeated(MIB, &TINY.replace("END ", "END X")), 65, too_many),
         ("certificates", whole(distinct.collect::<String>()[..MIB].to_owned()), 65, too_many),
         ("large certificates", whole(chain_of_large.collect()), 65, "64 possible leaf certificates"),
-        ("copies", repeated(MIB, &certificate(&[b"a.example"])), 65, too_many),
         ("names", whole(certificate(&many_names)), 65, "more than TLS clients accept"),
         ("empty names", whole(certificate(&no_names)), 65, "more than TLS clients accept"),
         ("nesting", whole(der::pem("CERTIFICATE", &nested(20_000))), 65, "more than TLS clients accept"),
-        ("less nesting", piped(der::pem("CERTIFICATE", &nested(15_000))), 65, "is not an X.509 certificate"),
         ("one long line", filled("x"), 65, no_block),
-        ("line feeds", filled("\n"), 65, no_block),
         (
             "line feeds in a block",
             whole(BEGIN.to_owned() + &"\n".repeat(MIB - 99)),
             65,
             "without an END line",
         ),
-        ("lone CR in a block", piped(BEGIN.to_owned() + &"\r".repeat(MIB - 99)), 65, "without an END line"),
         ("short lines", piped(BEGIN.to_owned() + &"a\n".repeat(MIB / 2 - 99)), 65, "without an END line"),
         ("long label", piped(TINY.replace("CERT", &"A ".repeat(MIB / 5))), 65, "only an `A A A"),
         ("not UTF-8", Piped(vec![0xff; MIB]), 65, no_block),
-        ("UTF-16", Piped([0xff, 0xfe].repeat(MIB / 2)), 65, "it is UTF-16 text"),
     ];
     let lineage = Lineage::issued_for(&["a.example"]);
     assert_all_bounded(&rows, |(name, content, code, message)| {
@@ -90,14 +78,12 @@ fn key_files_stay_within_64_mb() {
     let rows = [
         ("100 MB", Zeros(100 << 20), 66, "larger than 1 MiB"),
         ("endless pipe", EndlessPipe("-----BEGIN PRIVATE KEY-----"), 66, "larger than 1 MiB"),
-        ("endless random bytes", Existing("/dev/urandom"), 66, "larger than 1 MiB"),
         (
             "thousands of keys",
             Text((0..16_000).map(tiny).collect::<String>().into_bytes()),
             65,
             "more than 256",
         ),
-        ("250 keys", Text((0..250).map(tiny).collect::<String>().into_bytes()), 65, "250 different"),
         (
             "nesting",
             Text(der::pem("PRIVATE KEY", &nested(100_000)).into_bytes()),
@@ -112,7 +98,6 @@ fn key_files_stay_within_64_mb() {
         ),
         ("RSA of 8192 bits", pkcs1(8192, 17), 65, own_numbers),
         ("RSA of 8193 bits", pkcs1(8193, 17), 65, "of unsupported type RSA-8193"),
-        ("RSA of 16384 bits", pkcs1(16_384, 17), 65, "of unsupported type RSA-16384"),
         ("RSA of a million bits", pkcs1(1_000_000, 17), 65, "invalid RSA encoding"),
         ("exponent of 2048 bits", pkcs1(2048, 2048), 65, own_numbers),
         ("exponent of a million bits", pkcs1(2048, 1_000_000), 65, "invalid RSA encoding"),

@@ -4,11 +4,10 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use edgecert_sandbox::Authority;
-use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Certbot, assert_only_fault, doctor, faults, findings, on_good_host, private_directory};
-use crate::harness::{Lineage, Options, edgecert, record, sandbox, sandbox_with, test_ca, world};
+use crate::harness::{Lineage, account, edgecert, fresh, record, record_of, sandbox, test_ca};
 
 #[test]
 fn readable_private_key_is_a_fault() {
@@ -38,7 +37,7 @@ fn chain_without_root_is_a_fault() {
 
     let output = system("").succeeds();
     assert_only_fault(&output, "warn lineage: ", "--trust-anchors FILE");
-    assert!(output.stdout.contains("has no path to a root of the system's trust store"), "{}", output.stdout);
+    output.prints("has no path to a root of the system's trust store");
     assert!(faults(&system(&entry("off")).succeeds()).is_empty());
     for output in [system(&entry("system")), with(&entry(roots.to_str().unwrap()))] {
         let output = output.exits_with(65);
@@ -55,7 +54,7 @@ fn lineage_without_site_is_a_fault() {
     let entries = certbot.entries(&["a.example", "x.example"], "");
     let output = doctor(&service, &entries).exits_with(69);
     assert_only_fault(&output, "fail lineage: ", "create the site");
-    assert!(output.stdout.contains("is covered by the certificate for x.example and y.example"));
+    output.prints("is covered by the certificate for x.example and y.example");
 
     let output = doctor(&service, &entries).env("EDGECERT_SKIP_UNMATCHED", "true").succeeds();
     assert_eq!(
@@ -65,8 +64,7 @@ fn lineage_without_site_is_a_fault() {
 
     let named =
         certbot.entries(&["x.example"], "domains = [\"x.example\"]\n") + &certbot.entries(&["a.example"], "");
-    let output = doctor(&service, &named).exits_with(69);
-    assert!(output.stdout.contains("the account has no site x.example"), "{}", output.stdout);
+    doctor(&service, &named).exits_with(69).prints("the account has no site x.example");
 }
 
 #[test]
@@ -100,13 +98,9 @@ fn pattern_without_matches_is_a_warning() {
 fn site_of_another_host_is_a_note() {
     let certbot = Certbot::with_lineages(&[&["a.example"]]);
     let account = |sites: &[&str], kind: &str| {
-        let site = |(at, domain): (usize, &&str)| {
-            let cert = (at > 0).then_some(5);
-            json!({"id": at + 1, "account": 1, "domain": domain, "cert_id": cert})
-        };
-        let sites: Vec<Value> = sites.iter().enumerate().map(site).collect();
-        let world = world(json!({"sites": sites, "certs": [record(5, "b.example", kind)]}));
-        sandbox_with(Options { world, ..Options::default() }, &[])
+        let site = |(at, domain): (u64, _)| (at + 1, domain, (at > 0).then_some(5));
+        let sites: Vec<_> = (0..).zip(sites.iter().copied()).map(site).collect();
+        account(&sites, &[record(5, "b.example", kind)])
     };
     let notes = |service| {
         let output = on_good_host(&service, &certbot).succeeds();
@@ -153,8 +147,7 @@ fn superseded_lineage_is_only_a_warning() {
     certbot.renew("other", &["a.example"]);
     let entries = certbot.entries(&["a.example", "other"], "");
     let sync = edgecert().against(&service).args(["sync"]);
-    let config = sync.write_file("config.toml", &entries);
-    sync.env("EDGECERT_CONFIG", config).env("EDGECERT_STATE_DIR", state.path()).succeeds();
+    sync.with_config(&entries).env("EDGECERT_STATE_DIR", state.path()).succeeds();
     let faults = || faults(&doctor(&service, &entries).env("EDGECERT_STATE_DIR", state.path()).run());
     let superseded =
         |fault: &String| fault.starts_with("warn lineage: ") && fault.contains("is superseded: ");
@@ -179,7 +172,7 @@ fn contested_site_is_a_warning() {
     let both = ["a.example", "b.example"];
     let output = doctor(&service, &certbot.entries(&both, "")).succeeds();
     assert_only_fault(&output, "warn record: a.example is covered by ", "`domains`");
-    assert!(output.stdout.contains("the others are superseded"));
+    output.prints("the others are superseded");
 
     let parted =
         certbot.entries(&["a.example"], "") + &certbot.entries(&["b.example"], "domains = [\"b.example\"]\n");
@@ -187,32 +180,20 @@ fn contested_site_is_a_warning() {
 
     // Sites of two lineages share one record.
     let certbot = Certbot::with_lineages(&[&["a.example"], &["b.example"]]);
-    let sites = json!([
-        {"id": 1, "account": 1, "domain": "a.example", "cert_id": 5},
-        {"id": 2, "account": 1, "domain": "b.example", "cert_id": 5},
-    ]);
     let issued = test_ca().issue(&both).unwrap();
-    let shared = json!({"id": 5, "account": 1, "domain": "a.example", "name": "a.example", "type": "uploaded",
-        "cert_pem": issued.fullchain(), "key_pem": issued.key});
-    let world = world(json!({"sites": sites, "certs": [shared]}));
-    let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+    let sites = [(1, "a.example", Some(5)), (2, "b.example", Some(5))];
+    let service = account(&sites, &[record_of(5, "a.example", &issued)]);
     let output = doctor(&service, &certbot.entries(&both, "")).exits_with(78);
     assert_only_fault(&output, "fail record: a.example and b.example are bound to one record", "rebind");
 }
 
 #[test]
 fn blocked_deployment_is_reported() {
-    let sites = json!([{"id": 1, "account": 1, "domain": "a.example", "cert_id": 5}]);
-    let world = world(json!({"sites": sites, "certs": [record(5, "a.example", "lets")]}));
-    let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+    let service = account(&[(1, "a.example", Some(5))], &[record(5, "a.example", "lets")]);
     let certbot = Certbot::with_lineages(&[&["a.example"]]);
     let output = on_good_host(&service, &certbot).exits_with(65);
     assert_only_fault(&output, "fail record: ", "--replace-lets");
-    assert!(
-        output.stdout.contains("a.example is guarded: the service itself issues and renews"),
-        "{}",
-        output.stdout
-    );
+    output.prints("a.example is guarded: the service itself issues and renews");
     let plan = edgecert().against(&service).args(["plan", "--json", "--lineage"]);
     let plan = plan.args([certbot.live("a.example")]).exits_with(65).json();
     let line = format!("record fail: {}", plan["error"].as_str().unwrap());
@@ -231,15 +212,13 @@ fn missing_or_refused_lineage_is_a_fault() {
 
     let state = private_directory();
     let lineage = Lineage::issued_for(&["a.example"]);
-    edgecert()
-        .called_by_certbot(&lineage)
-        .against(&service)
-        .env("EDGECERT_STATE_DIR", state.path())
-        .succeeds();
+    fresh(&service, &lineage).env("EDGECERT_STATE_DIR", state.path()).succeeds();
     drop(lineage);
     certbot.renew("a.example", &["a.example"]);
-    let output = on_good_host(&service, &certbot).env("EDGECERT_STATE_DIR", state.path()).exits_with(66);
-    assert!(output.stdout.contains("edgecert status --forget"), "{}", output.stdout);
+    on_good_host(&service, &certbot)
+        .env("EDGECERT_STATE_DIR", state.path())
+        .exits_with(66)
+        .prints("edgecert status --forget");
 }
 
 #[test]

@@ -54,8 +54,7 @@ fn each_step_leads_to_the_next() {
     assert_eq!(next(&entries), timer);
 
     let sync = edgecert().against(&service).args(["sync"]).env("EDGECERT_STATE_DIR", state.path());
-    let config = sync.write_file("config.toml", &entries);
-    sync.env("EDGECERT_CONFIG", config).succeeds();
+    sync.with_config(&entries).succeeds();
     assert_eq!(next(&entries), json!(null));
 }
 
@@ -66,8 +65,7 @@ fn sync_by_hand_proves_no_timer() {
     let entries = certbot.entries(&["a.example"], "");
     let sync = || {
         let hook = edgecert().against(&service).args(["sync"]).env("EDGECERT_STATE_DIR", state.path());
-        let config = hook.write_file("config.toml", &entries);
-        hook.env("EDGECERT_CONFIG", config)
+        hook.with_config(&entries)
     };
     let faults = || faults(&doctor(&service, &entries).env("EDGECERT_STATE_DIR", state.path()).succeeds());
     fs::remove_file(state.path().join("last-sync")).unwrap();

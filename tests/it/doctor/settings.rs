@@ -41,25 +41,10 @@ fn settings_name_their_origin() {
 }
 
 #[test]
-fn invalid_settings_are_listed_too() {
-    let hook = list()
-        .env("EDGECERT_WAIT", "soon")
-        .env("EDGECERT_API_KEY", "k")
-        .env("EDGECERT_BASE_URL", "https://a.example");
-    let file = hook.write_file(".config/edgecert/config.toml", "verify = \"perhaps\"\nbasurl = 1\n");
-    let json = hook.args(["--json"]).env("EDGECERT_CONFIG", &file).exits_with(78).json();
-    assert!(row(&json, "wait").ends_with("(variable EDGECERT_WAIT)"), "{json}");
-    assert!(row(&json, "verify").contains("config.toml:1"), "{json}");
-    assert!(row(&json, "config").contains("unknown key `basurl`"), "{json}");
-    assert_eq!(row(&json, "base_url"), "https://a.example from variable EDGECERT_BASE_URL");
-}
-
-#[test]
 fn settings_fill_a_table() {
     let hook = list().env("EDGECERT_API_KEY", "key").env("EDGECERT_WAIT", "soon");
     let text = "base_url = \"https://api.example.net\"\n[[lineage]]\npath = \"/l\"\nrebind = true\n";
-    let file = hook.write_file("config.toml", text);
-    let stdout = hook.env("EDGECERT_CONFIG", file).exits_with(78).stdout;
+    let stdout = hook.with_config(text).exits_with(78).stdout;
     let lines: Vec<Vec<&str>> = stdout.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["SETTING", "VALUE", "FROM"], "{stdout}");
     let has = |words: &[&str]| lines.iter().any(|line| line.starts_with(words));

@@ -72,7 +72,7 @@ fn bad_base_url_is_a_fault() {
     assert_only_fault(&call().exits_with(78), "fail base-url: no base URL is set; ", "base_url in");
     let output = call().env("EDGECERT_BASE_URL", "http://api.example.net").run();
     assert_eq!(output.code, 78);
-    assert!(output.stdout.contains("plain http is for loopback addresses only"), "{}", output.stdout);
+    output.prints("plain http is for loopback addresses only");
     assert_eq!(service.requests().len(), 0);
 }
 
@@ -202,7 +202,7 @@ fn most_severe_fault_decides_the_exit_code() {
     let faults = faults(&output);
     assert_eq!(faults.len(), 2, "what may stand in the file is not missing: {faults:?}");
     assert!(faults[0].contains("config.toml:1: unknown key `basurl`"), "{faults:?}");
-    assert!(output.stdout.contains("EDGECERT_WAIT: expected a whole number of seconds"), "{}", output.stdout);
+    output.prints("EDGECERT_WAIT: expected a whole number of seconds");
 
     let hook = call("basurl = \"x\"\nstate_dir = \"kept\"\n").without_env("EDGECERT_STATE_DIR");
     let stdout = hook.exits_with(78).stdout;

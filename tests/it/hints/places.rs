@@ -2,12 +2,10 @@
 //! shows, and a flag that is to be passed is one of the command that failed.
 
 use edgecert_sandbox::Authority;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{
-    Fault, Hook, Lineage, Options, Sandbox, edgecert, record, sandbox_with, test_ca, world,
-};
+use crate::harness::{Fault, Hook, Lineage, Sandbox, account, edgecert, fresh, record, test_ca};
 
 /// A service with a site, a lineage, and how a run fails.
 struct Scene {
@@ -20,18 +18,18 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(certs: &[Value], other_sites: &[Value]) -> Self {
-        let mut sites = vec![json!({"id": 10, "account": 1, "domain": "a.example", "cert_id": 5})];
-        sites.extend_from_slice(other_sites);
-        let world = world(json!({"sites": sites, "certs": certs}));
-        let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+    /// Another site may be bound to the record of the first one.
+    fn new(certs: &[Value], other_site: Option<&str>) -> Self {
+        let other = other_site.map(|domain| (11, domain, Some(5)));
+        let sites: Vec<_> = [(10, "a.example", Some(5))].into_iter().chain(other).collect();
+        let service = account(&sites, certs);
         let lineage = Lineage::issued_for(&["a.example", "new.example"]);
         let state = TempDir::new().unwrap();
         Self { service, lineage, state, base_path: "", arguments: Vec::new(), variables: Vec::new() }
     }
 
     fn plain() -> Self {
-        Self::new(&[record(5, "a.example", "upload")], &[])
+        Self::new(&[record(5, "a.example", "upload")], None)
     }
 
     fn of_staging() -> Self {
@@ -45,7 +43,7 @@ impl Scene {
     fn of_older() -> Self {
         let scene = Self::plain();
         let later = Lineage::issued_for(&["a.example"]);
-        edgecert().called_by_certbot(&later).against(&scene.service).succeeds();
+        fresh(&scene.service, &later).succeeds();
         scene.lineage.save(&test_ca().issue_between(&["a.example"], [-5, 85]).unwrap());
         scene
     }
@@ -69,7 +67,6 @@ fn scenes() -> Vec<(&'static str, Scene)> {
     for path in ["GET /api/certs", "GET /api/me/sites", "GET /api/certs/5/download"] {
         unavailable.service.add_fault(Fault::status(path, 503).header("Retry-After", "3600").times(999));
     }
-    let other = json!({"id": 11, "account": 1, "domain": "b.example", "cert_id": 5});
     let uncovering = Scene::plain();
     uncovering.lineage.renew(&["c.example"]);
     let stale = Scene::plain();
@@ -77,9 +74,9 @@ fn scenes() -> Vec<(&'static str, Scene)> {
     vec![
         ("unavailable", unavailable),
         ("older", Scene::of_older()),
-        ("shrink", Scene::new(&[record(5, "a.example", "upload")], &[other])),
-        ("lets", Scene::new(&[record(5, "a.example", "lets")], &[])),
-        ("other record", Scene::new(&[record(5, "other.test", "upload")], &[])),
+        ("shrink", Scene::new(&[record(5, "a.example", "upload")], Some("b.example"))),
+        ("lets", Scene::new(&[record(5, "a.example", "lets")], None)),
+        ("other record", Scene::new(&[record(5, "other.test", "upload")], None)),
         ("staging", Scene::of_staging()),
         ("uncovered", Scene { arguments: vec!["--domain", "blog.example"], ..Scene::plain() }),
         ("no such site", Scene { arguments: vec!["--domain", "new.example"], ..Scene::plain() }),
@@ -202,7 +199,7 @@ fn sync_names_the_command_that_overrides() {
     scene.call().called_by_certbot(&scene.lineage).exits_with(65);
     let output = scene.call().args(["sync"]).exits_with(65);
     let command = format!("deploy --lineage {} --allow-older", scene.lineage.path().display());
-    assert!(output.stderr.contains(&format!("run `edgecert {command}`")), "{}", output.stderr);
+    output.says(format!("run `edgecert {command}`"));
     scene.call().args(command.split(' ')).succeeds();
     scene.call().args(["sync"]).succeeds();
 }
@@ -247,6 +244,6 @@ fn web_page_of_another_server_is_recognised() {
     }
     let output = scene.call().args(["sites", "list"]).exits_with(76);
     let message = "/api/me/sites returned a web page (200) instead of a JSON list";
-    assert!(output.stderr.contains(message), "{}", output.stderr);
+    output.says(message);
     assert_eq!(hints(&output.stderr), ["check the base URL; it is the part before /api"]);
 }

@@ -6,97 +6,56 @@ use tempfile::TempDir;
 
 use super::{fresh, with_address};
 use crate::harness::{
-    EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, at_once, change, deploy, sandbox, test_ca, upload_count,
+    EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, at_once, change, deploy, sandbox, sandbox_and_lineage,
+    test_ca, upload_count,
 };
 
 /// A change after a deployment of `a.example`; returns the next run.
 type Change = fn(&Sandbox, &Lineage, Hook) -> Hook;
 
-/// Name, change, number of uploads of the next run, its exit code and outcome.
-type Row = (&'static str, Change, usize, i32, &'static str);
+/// Name, changes in this order, number of uploads of the next run, its exit code and outcome.
+type Row = (&'static str, &'static [Change], usize, i32, &'static str);
 
 const WITHOUT_STATE: [Row; 17] = [
-    ("no change", unchanged, 0, 0, "served"),
-    ("forced", |_, _, hook| hook.args(["--force"]), 1, 0, "served"),
-    ("verification off", unverified, 1, 0, "synced"),
-    ("unbound", unbound, 1, 0, "served"),
-    ("push pending", unpushed, 1, 0, "served"),
-    ("disabled", disabled, 1, 0, "synced"),
-    ("other record content", replaced, 1, 0, "served"),
-    ("no intermediate", without_intermediate, 1, 0, "served"),
-    ("foreign intermediate", with_foreign_intermediate, 1, 0, "served"),
-    ("edge refuses", refusing, 1, 75, "stale"),
-    ("second address refuses", second_refusing, 1, 75, "stale"),
-    ("second of two nodes", |service, _, hook| one_node_of(2, service, hook), 1, 75, "stale"),
-    ("third of three nodes", |service, _, hook| one_node_of(3, service, hook), 1, 75, "stale"),
-    ("second address serves another", second_other, 1, 75, "stale"),
-    ("second address is stale", second_stale, 1, 75, "stale"),
-    ("second address unreachable", second_unreachable, 0, 0, "synced"),
-    (
-        "second address required",
-        |service, lineage, hook| second_unreachable(service, lineage, hook).args(["--verify", "require"]),
-        0,
-        75,
-        "synced",
-    ),
+    ("no change", &[], 0, 0, "served"),
+    ("forced", &[forced], 1, 0, "served"),
+    ("verification off", &[unverified], 1, 0, "synced"),
+    ("unbound", &[unbound], 1, 0, "served"),
+    ("push pending", &[unpushed], 1, 0, "served"),
+    ("disabled", &[disabled], 1, 0, "synced"),
+    ("other record content", &[replaced], 1, 0, "served"),
+    ("no intermediate", &[without_intermediate], 1, 0, "served"),
+    ("foreign intermediate", &[with_foreign_intermediate], 1, 0, "served"),
+    ("edge refuses", &[refusing], 1, 75, "stale"),
+    ("second address refuses", &[second_refusing], 1, 75, "stale"),
+    ("second of two nodes", &[|service, _, hook| one_node_of(2, service, hook)], 1, 75, "stale"),
+    ("third of three nodes", &[|service, _, hook| one_node_of(3, service, hook)], 1, 75, "stale"),
+    ("second address serves another", &[second_other], 1, 75, "stale"),
+    ("second address is stale", &[second_stale], 1, 75, "stale"),
+    ("second address unreachable", &[second_unreachable], 0, 0, "synced"),
+    ("second address required", &[second_unreachable, required], 0, 75, "synced"),
 ];
 
 const WITH_STATE: [Row; 13] = [
-    ("off", unverified, 0, 0, "synced"),
-    (
-        "off, forced",
-        |service, lineage, hook| unverified(service, lineage, hook).args(["--force"]),
-        1,
-        0,
-        "synced",
-    ),
-    (
-        "off, renewed",
-        |service, lineage, hook| unverified(service, lineage, renewed(service, lineage, hook)),
-        1,
-        0,
-        "synced",
-    ),
-    (
-        "off, unbound",
-        |service, lineage, hook| unverified(service, lineage, unbound(service, lineage, hook)),
-        1,
-        0,
-        "synced",
-    ),
-    (
-        "off, push pending",
-        |service, lineage, hook| unverified(service, lineage, unpushed(service, lineage, hook)),
-        1,
-        0,
-        "uploaded",
-    ),
-    ("no intermediate", without_intermediate, 1, 0, "served"),
-    ("foreign intermediate", with_foreign_intermediate, 1, 0, "served"),
-    ("edge refuses", refusing, 1, 75, "stale"),
-    ("disabled", disabled, 0, 0, "synced"),
-    (
-        "disabled, required",
-        |service, lineage, hook| disabled(service, lineage, hook).args(["--verify", "require"]),
-        0,
-        75,
-        "synced",
-    ),
-    (
-        "disabled, renewed",
-        |service, lineage, hook| disabled(service, lineage, renewed(service, lineage, hook)),
-        1,
-        0,
-        "synced",
-    ),
-    ("bare upload", |_, _, hook| hook.args(["--domain", "a.example", "--wait", "0"]), 1, 0, "uploaded"),
-    ("no wait", |_, _, hook| hook.args(["--wait", "0"]), 0, 0, "served"),
+    ("off", &[unverified], 0, 0, "synced"),
+    ("off, forced", &[unverified, forced], 1, 0, "synced"),
+    ("off, renewed", &[renewed, unverified], 1, 0, "synced"),
+    ("off, unbound", &[unbound, unverified], 1, 0, "synced"),
+    ("off, push pending", &[unpushed, unverified], 1, 0, "uploaded"),
+    ("no intermediate", &[without_intermediate], 1, 0, "served"),
+    ("foreign intermediate", &[with_foreign_intermediate], 1, 0, "served"),
+    ("edge refuses", &[refusing], 1, 75, "stale"),
+    ("disabled", &[disabled], 0, 0, "synced"),
+    ("disabled, required", &[disabled, required], 0, 75, "synced"),
+    ("disabled, renewed", &[renewed, disabled], 1, 0, "synced"),
+    ("bare upload", &[|_, _, hook| hook.for_domain("a.example").args(["--wait", "0"])], 1, 0, "uploaded"),
+    ("no wait", &[|_, _, hook| hook.args(["--wait", "0"])], 0, 0, "served"),
 ];
 
 #[test]
 fn only_what_is_missing_is_sent() {
     at_once(WITHOUT_STATE, |row| {
-        let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+        let (service, lineage) = sandbox_and_lineage(&["a.example"]);
         fresh(&service, &lineage).succeeds();
         check(row, &service, &lineage, fresh(&service, &lineage));
     });
@@ -125,8 +84,8 @@ fn record_of_another_lineage_is_replaced() {
 }
 
 #[track_caller]
-fn check((name, change, uploads, code, outcome): Row, service: &Sandbox, lineage: &Lineage, hook: Hook) {
-    let hook = change(service, lineage, hook);
+fn check((name, changes, uploads, code, outcome): Row, service: &Sandbox, lineage: &Lineage, hook: Hook) {
+    let hook = changes.iter().fold(hook, |hook, change| change(service, lineage, hook));
     let before = upload_count(service);
     let output = hook.run();
     let (sent, json) = (upload_count(service) - before, output.json());
@@ -135,8 +94,12 @@ fn check((name, change, uploads, code, outcome): Row, service: &Sandbox, lineage
     assert_eq!(found, expected, "{name}: {}{}", output.stdout, output.stderr);
 }
 
-fn unchanged(_: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
-    hook
+fn forced(_: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
+    hook.args(["--force"])
+}
+
+fn required(_: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
+    hook.args(["--verify", "require"])
 }
 
 fn unverified(_: &Sandbox, _: &Lineage, hook: Hook) -> Hook {

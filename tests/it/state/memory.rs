@@ -3,10 +3,10 @@
 
 use std::fs;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::start_until;
-use crate::harness::{Fault, Hook, Host, IssuedCert, account, at_once, change, record, sandbox, test_ca};
+use crate::harness::{Fault, Hook, Host, IssuedCert, account, at_once, bind, record, sandbox, test_ca};
 
 const SITES: [&str; 2] = ["a.example", "b.example"];
 const UPLOAD: &str = "POST /api/certs/upload";
@@ -116,9 +116,9 @@ const EVENTS: [(&str, Event); 16] = [
         case.deploy(&[]).exits_with(69);
     }),
     ("site bound elsewhere for a time", |case| {
-        change(&case.host.service, "/api/sites/10/update", &json!({"cert_id": 6}));
+        bind(&case.host.service, "a.example", Some(6));
         case.sync().succeeds();
-        change(&case.host.service, "/api/sites/10/update", &json!({"cert_id": 5}));
+        bind(&case.host.service, "a.example", Some(5));
     }),
     ("another service", |case| {
         let other = sandbox(&["a.example"]);
@@ -213,8 +213,7 @@ fn lost_response_counts_after_a_refused_retry() {
     case.host.service.add_fault(Fault::close_after(UPLOAD).times(2));
     case.host.service.add_fault(Fault::status(UPLOAD, 429).times(99));
     case.host.lineage.save(&issued(1, &SITES));
-    let output = case.deploy(&["--json"]).exits_with(75);
-    assert_eq!(output.json()["changed"], true);
+    assert_eq!(case.deploy(&["--json"]).exits_with(75).json()["changed"], true);
     case.host.service.clear_faults();
     case.save(3, &SITES);
     case.assert_guarded("lost, then busy");

@@ -22,8 +22,8 @@ fn path_that_is_not_utf8_is_remembered() {
         }
     };
     save();
-    fs::write(&key_file, service.endpoints().api_key.as_bytes()).unwrap();
-    fs::set_permissions(&key_file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    lineage.write("key", &service.endpoints().api_key);
+    fs::copy(lineage.file("key"), &key_file).unwrap();
     let state = home.path().join("state");
     let call = |arguments: &[&str]| edgecert().env("EDGECERT_STATE_DIR", &state).args(arguments);
     let hook = |hook: Hook| {
@@ -31,8 +31,7 @@ fn path_that_is_not_utf8_is_remembered() {
         hook.env("EDGECERT_BASE_URL", &service.endpoints().api)
             .env("EDGECERT_EDGE_ADDRESS", &service.endpoints().edge)
     };
-    let output = hook(call(&[])).succeeds();
-    assert_eq!(output.stderr, "");
+    assert_eq!(hook(call(&[])).succeeds().stderr, "");
 
     lineage.renew(&["a.example"]);
     save();
