@@ -1,8 +1,7 @@
 //! Several accounts and many lineages in one configuration: targets of one lineage, patterns of paths.
 
 use std::fmt::Write as _;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use edgecert_sandbox::Sandbox;
@@ -11,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::harness::{
     API_KEY, Fault, Hook, LISTING, Lineage, Options, edgecert, is_bound_to, request_lines, requests_during,
-    sandbox, sandbox_and_lineage, sandbox_with, state_files, test_ca, upload_count, world,
+    sandbox, sandbox_and_lineage, sandbox_with, state_files, test_ca, upload_count, world, write_with_mode,
 };
 
 /// A host with a configuration file, a state directory and certificates in `live`.
@@ -32,19 +31,15 @@ impl Host {
     /// Issues a certificate to this directory.
     fn issue(&self, directory: &str, domain: &str) {
         let directory = self.path(directory);
-        fs::create_dir_all(&directory).unwrap();
         let issued = test_ca().issue(&[domain]).unwrap();
-        fs::write(directory.join("fullchain.pem"), issued.fullchain()).unwrap();
-        let key = directory.join("privkey.pem");
-        fs::write(&key, &issued.key).unwrap();
-        fs::set_permissions(key, Permissions::from_mode(0o600)).unwrap();
+        write_with_mode(directory.join("fullchain.pem"), issued.fullchain(), 0o644);
+        write_with_mode(directory.join("privkey.pem"), &issued.key, 0o600);
     }
 
     /// Adds an entry for a path and an account of this service.
     fn entry(&mut self, path: &Path, service: &Sandbox, key: &str) {
         let file = self.path(&format!("key-{}", self.configuration.len()));
-        fs::write(&file, key).unwrap();
-        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        write_with_mode(&file, key, 0o600);
         let endpoints = service.endpoints();
         let _ = write!(
             self.configuration,
@@ -286,8 +281,7 @@ fn unchanged_cert_deploys_where_it_was_never_deployed() {
 fn failure_of_one_account_is_reported_once() {
     let mut pair = Pair::new();
     let (report, program) = (pair.host.path("report"), pair.host.path("on-failure"));
-    fs::write(&program, format!("#!/bin/sh\ncat >>{}\n", report.display())).unwrap();
-    fs::set_permissions(&program, Permissions::from_mode(0o700)).unwrap();
+    write_with_mode(&program, format!("#!/bin/sh\ncat >>{}\n", report.display()), 0o700);
     pair.host.configuration = format!("on_failure = [{:?}]\n", program.display().to_string());
     // The first service rejects this key.
     pair.host.entry(pair.lineage.path(), &pair.first, "revoked-key");
@@ -501,28 +495,23 @@ fn directory_named_like_a_pattern_is_no_pattern() {
     assert_eq!(upload_count(&service), 1);
 }
 
-/// A way in which a server that renews certificates itself writes them: its name, and the files for certificate and key.
-/// If both are the same, it holds both.
-type Dump = (&'static str, [&'static str; 2]);
+/// A way in which a server that renews certificates itself writes them: its name, a directory, and the files for
+/// certificate and key there. If both are the same, it holds both.
+type Dump = (&'static str, &'static str, [&'static str; 2]);
 
 /// In the order of the reference's table.
 const DUMPS: [Dump; 7] = [
-    (
-        "certbot",
-        ["etc/letsencrypt/live/a.example/fullchain.pem", "etc/letsencrypt/live/a.example/privkey.pem"],
-    ),
+    ("certbot", "etc/letsencrypt/live/a.example", ["fullchain.pem", "privkey.pem"]),
     (
         "Caddy",
-        [
-            "var/lib/caddy/.local/share/caddy/certificates/ca/a.example/a.example.crt",
-            "var/lib/caddy/.local/share/caddy/certificates/ca/a.example/a.example.key",
-        ],
+        "var/lib/caddy/.local/share/caddy/certificates/ca/a.example",
+        ["a.example.crt", "a.example.key"],
     ),
-    ("Traefik", ["DIR/certs/a.example.crt", "DIR/private/a.example.key"]),
-    ("Traefik", ["DIR/a.example/certificate.crt", "DIR/a.example/privatekey.key"]),
-    ("HAProxy", ["DIR/a.example.pem", "DIR/a.example.pem"]),
-    ("nginx", ["DIR/acme_le/a.example-1f.crt", "DIR/acme_le/a.example-1f.key"]),
-    ("mounted", ["certs/a.example/tls.crt", "certs/a.example/tls.key"]),
+    ("Traefik", "DIR", ["certs/a.example.crt", "private/a.example.key"]),
+    ("Traefik", "DIR/a.example", ["certificate.crt", "privatekey.key"]),
+    ("HAProxy", "DIR", ["a.example.pem", "a.example.pem"]),
+    ("nginx", "DIR/acme_le", ["a.example-1f.crt", "a.example-1f.key"]),
+    ("mounted", "certs/a.example", ["tls.crt", "tls.key"]),
 ];
 
 /// The servers and patterns in the reference's table, each pattern below the directory of the test's host.
@@ -541,17 +530,13 @@ fn patterns_of_reference() -> Vec<(String, String)> {
 fn dumps_of_servers_are_lineages() {
     let patterns = patterns_of_reference();
     assert_eq!(patterns.len(), DUMPS.len(), "{patterns:?}");
-    for ((server, pattern), (name, [cert, key])) in patterns.into_iter().zip(DUMPS) {
+    for ((server, pattern), (name, directory, files)) in patterns.into_iter().zip(DUMPS) {
         assert!(server.starts_with(name), "{server}");
+        let [cert, key] = &files.map(|file| format!("{directory}/{file}"));
         let service = sandbox(&["a.example"]);
         let mut host = Host::new();
         let issued = test_ca().issue(&["a.example"]).unwrap();
-        let write = |name: &str, text: &str| {
-            let path = host.path(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, text).unwrap();
-            fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
-        };
+        let write = |name: &str, text: &str| write_with_mode(host.path(name), text, 0o600);
         write(key, &issued.key);
         write(cert, &if cert == key { issued.fullchain() + &issued.key } else { issued.fullchain() });
         // The key of the ACME account, an issuer without a key, and a file of another kind.

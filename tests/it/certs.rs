@@ -7,7 +7,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Lineage, Sandbox, account, at_once, edgecert, record, test_ca};
+use crate::harness::{
+    Fault, Hook, Lineage, Sandbox, account, at_once, edgecert, record, test_ca, write_with_mode,
+};
 
 /// A sandbox with certificate 5 for `*.a.example`, bound to site 10, and the key.
 fn wildcard() -> (Sandbox, String) {
@@ -150,8 +152,7 @@ fn existing_file_is_kept() {
         fs::remove_file(kept).unwrap();
     }
     let kept = home.path().join("_.a.example.key");
-    fs::write(&kept, "precious").unwrap();
-    fs::set_permissions(&kept, fs::Permissions::from_mode(0o644)).unwrap();
+    write_with_mode(&kept, "precious", 0o644);
     certs(&service, &["download", "5", "--force", "--out"]).args([home.path()]).succeeds();
     assert_eq!((fs::read_to_string(&kept).unwrap(), mode(&kept)), (key, 0o600));
     assert_eq!(names(home.path()).len(), 2);

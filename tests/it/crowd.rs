@@ -4,23 +4,20 @@
 use std::process::{Child, Stdio};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, fresh, sandbox, upload_count};
+use crate::harness::{Fleet, Hook, Lineage, fresh, sandbox, upload_count};
 
 const CROWD: usize = 50;
 
 #[test]
 fn fifty_concurrent_hooks_succeed() {
-    let domains: Vec<String> = (0..CROWD).map(|number| format!("s{number}.example")).collect();
-    let names: Vec<&str> = domains.iter().map(String::as_str).collect();
-    let (service, state) = (sandbox(&names), TempDir::new().unwrap());
-    let lineages: Vec<Lineage> = names.iter().map(|name| Lineage::issued_for(&[name])).collect();
+    let fleet = Fleet::new(CROWD);
+    let (service, names, lineages) = (sandbox(&fleet.names()), fleet.names(), &fleet.lineages);
     // The first certificate of each lineage, then its renewal.
     for round in 1..=2 {
         let call = |lineage: &Lineage| {
             let hook = fresh(&service, lineage).args(["--json"]);
-            hook.env("EDGECERT_STATE_DIR", state.path())
+            hook.env("EDGECERT_STATE_DIR", fleet.state.path())
         };
         let mut hooks: Vec<Hook> = lineages.iter().map(call).collect();
         let start =
@@ -45,7 +42,7 @@ fn fifty_concurrent_hooks_succeed() {
             assert_eq!(site["cert_id"], record["id"]);
             lineage.renew(&[name]);
         }
-        let state_files = std::fs::read_dir(state.path())
+        let state_files = std::fs::read_dir(fleet.state.path())
             .unwrap()
             .filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|ending| ending == "json"));
         assert_eq!(state_files.count(), CROWD);

@@ -4,7 +4,6 @@
 use std::fs;
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt as _;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
@@ -12,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::harness::{
     Hook, Lineage, Nginx, Output, PANIC_IN_SLEEP, deploy, edgecert, read_head, require_trusted_root,
-    run_with_syslog, sandbox_and_lineage, test_ca,
+    run_with_syslog, sandbox_and_lineage, test_ca, write_with_mode,
 };
 
 /// The secret part of each URL.
@@ -289,9 +288,8 @@ fn url_is_never_shown() {
     for url in urls {
         let home = TempDir::new().unwrap();
         let script = home.path().join("notify");
-        fs::write(&script, "#!/bin/sh\n{ cat; tr '\\0' '\\n' < /proc/self/environ; } > \"${0%/*}/seen\"\n")
-            .unwrap();
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let text = "#!/bin/sh\n{ cat; tr '\\0' '\\n' < /proc/self/environ; } > \"${0%/*}/seen\"\n";
+        write_with_mode(&script, text, 0o755);
         let hook = edgecert().args(["sync", "--json", "-vv"]).env("EDGECERT_API_KEY", "a-key-of-this-test");
         let lines = format!(
             "base_url = \"http://127.0.0.1:1\"\ntimeout = 1\non_failure = ['{}']\n[[lineage]]\npath = '{}'\n",

@@ -9,8 +9,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Fault, Hook, Lineage, Nginx, Options, Sandbox, configured, deploy, fresh, is_bound_to, request_lines,
-    sandbox, sandbox_with, sync, test_ca, upload_count,
+    Fault, Fleet, Hook, Lineage, Nginx, Options, Sandbox, deploy, fresh, request_lines, sandbox,
+    sandbox_with, test_ca, upload_count,
 };
 
 const UPLOAD: &str = "POST /api/certs/upload";
@@ -33,36 +33,6 @@ fn distinct<T: Ord>(service: &Sandbox, field: impl Fn(RecordedRequest) -> T) -> 
     fields.sort();
     fields.dedup();
     fields
-}
-
-/// Lineages for sites of their own, and a state directory.
-struct Fleet {
-    domains: Vec<String>,
-    lineages: Vec<Lineage>,
-    state: TempDir,
-}
-
-impl Fleet {
-    fn new(number: usize) -> Self {
-        let domains: Vec<String> = (0..number).map(|n| format!("s{n}.example")).collect();
-        let lineages = domains.iter().map(|domain| Lineage::issued_for(&[domain])).collect();
-        Self { domains, lineages, state: TempDir::new().unwrap() }
-    }
-
-    fn names(&self) -> Vec<&str> {
-        self.domains.iter().map(String::as_str).collect()
-    }
-
-    fn sync(&self, service: &Sandbox) -> Hook {
-        configured(sync(service, self.state.path()), &self.lineages.iter().collect::<Vec<_>>())
-    }
-
-    fn assert_deployed(&self, service: &Sandbox) {
-        for (domain, lineage) in self.domains.iter().zip(&self.lineages) {
-            assert!(is_bound_to(service, domain, lineage), "{domain}");
-        }
-        assert_eq!(service.certs().len(), self.lineages.len(), "one record each");
-    }
 }
 
 #[test]

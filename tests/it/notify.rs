@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::harness::{
     Fault, Hook, Lineage, PANIC_IN_SLEEP, binary, edgecert, fresh, require_trusted_root, run_with_syslog,
-    sandbox_and_lineage, with_rejected_key,
+    sandbox_and_lineage, with_rejected_key, write_with_mode,
 };
 
 /// A directory with a configuration file whose `on_failure` program records its input, arguments and environment.
@@ -32,8 +32,7 @@ impl Recorder {
     fn with(script: &str) -> Self {
         require_trusted_root();
         let recorder = Self { home: TempDir::new().unwrap() };
-        fs::write(recorder.path("notify"), script).unwrap();
-        fs::set_permissions(recorder.path("notify"), fs::Permissions::from_mode(0o755)).unwrap();
+        write_with_mode(recorder.path("notify"), script, 0o755);
         recorder.with_config("on_failure = [\"./notify\", \"first word\", \"\"]\n")
     }
 

@@ -4,13 +4,15 @@ mod reference;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use edgecert_sandbox::Authority;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Options, Sandbox, edgecert, record_of, sandbox, scrub_times, world};
+use crate::harness::{
+    Hook, Lineage, Options, Sandbox, edgecert, record_of, sandbox, scrub_times, world, write_with_mode,
+};
 
 pub(crate) const README: &str = "README.md";
 pub(crate) const REFERENCE: &str = "hooks/README.md";
@@ -239,7 +241,7 @@ impl Scene {
             let directory = live.path().join(names[0]);
             fs::create_dir(&directory).unwrap();
             fs::write(directory.join("fullchain.pem"), new.fullchain()).unwrap();
-            write_private(&directory.join("privkey.pem"), &new.key);
+            write_with_mode(directory.join("privkey.pem"), &new.key, 0o600);
         }
         for (number, site) in sites.iter_mut().enumerate() {
             site["id"] = json!(10 + number);
@@ -260,12 +262,6 @@ impl Scene {
             hook.shows_on_terminal(COLUMNS).text.replace(&self.service.endpoints().edge, "127.0.0.1:8793");
         text.replace("Example CA intermediate", "Example CA")
     }
-}
-
-fn write_private(path: &PathBuf, text: &str) {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 /// Replaces dates, durations and the hash in the name of a lineage.

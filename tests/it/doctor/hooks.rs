@@ -1,13 +1,12 @@
 //! `doctor` on hooks: whether clients run edgecert after a renewal. What counts as a hook is a unit test.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use super::{Certbot, assert_only_fault, doctor, faults, findings, private_directory};
-use crate::harness::{Sandbox, edgecert, sandbox, test_ca};
+use crate::harness::{Sandbox, edgecert, sandbox, test_ca, write_with_mode};
 
 #[test]
 fn deployed_lineage_needs_its_hook() {
@@ -35,8 +34,7 @@ fn hook_run_of_lego_is_proof() {
     let issued = test_ca().issue(&["a.example"]).unwrap();
     let [cert, key] = ["crt", "key"].map(|ending| certificates.path().join(format!("a.example.{ending}")));
     fs::write(&cert, issued.fullchain()).unwrap();
-    fs::write(&key, issued.key).unwrap();
-    fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
+    write_with_mode(&key, issued.key, 0o600);
     let deploy = || edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
     let call = || doctor(&service, "").env("EDGECERT_STATE_DIR", state.path()).succeeds();
     deploy().args(["--lineage"]).args([certificates.path()]).succeeds();
@@ -66,7 +64,6 @@ fn shared_fault_is_told_once() {
 /// Creates acme.sh's directory for a domain, with lines in its configuration.
 fn acme_sh(home: &Path, lines: &str) -> PathBuf {
     let directory = home.join("a.example_ecc");
-    fs::create_dir_all(&directory).unwrap();
     let issued = test_ca().issue(&["a.example"]).unwrap();
     let files = [
         ("a.example.key", issued.key.clone()),
@@ -76,8 +73,7 @@ fn acme_sh(home: &Path, lines: &str) -> PathBuf {
         ("a.example.conf", format!("Le_Domain='a.example'\nLe_API='https://ca.example/dir'\n{lines}")),
     ];
     for (name, text) in files {
-        fs::write(directory.join(name), text).unwrap();
-        fs::set_permissions(directory.join(name), Permissions::from_mode(0o600)).unwrap();
+        write_with_mode(directory.join(name), text, 0o600);
     }
     directory
 }

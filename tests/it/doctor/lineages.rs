@@ -7,7 +7,9 @@ use edgecert_sandbox::Authority;
 use tempfile::TempDir;
 
 use super::{Certbot, assert_only_fault, doctor, faults, findings, on_good_host, private_directory};
-use crate::harness::{Lineage, account, edgecert, fresh, record, record_of, sandbox, test_ca};
+use crate::harness::{
+    Lineage, account, edgecert, fresh, record, record_of, sandbox, test_ca, write_with_mode,
+};
 
 #[test]
 fn readable_private_key_is_a_fault() {
@@ -226,11 +228,9 @@ fn renewed_secret_is_the_same_lineage() {
     let (service, state, secret) = (sandbox(&["a.example"]), private_directory(), TempDir::new().unwrap());
     let renew = |version: &str| {
         let directory = secret.path().join(version);
-        fs::create_dir(&directory).unwrap();
         let issued = test_ca().issue(&["a.example"]).unwrap();
         for (name, text) in [("tls.crt", issued.fullchain()), ("tls.key", issued.key)] {
-            fs::write(directory.join(name), text).unwrap();
-            fs::set_permissions(directory.join(name), Permissions::from_mode(0o600)).unwrap();
+            write_with_mode(directory.join(name), text, 0o600);
             let _ = symlink(format!("..data/{name}"), secret.path().join(name));
         }
         let _ = fs::remove_file(secret.path().join("..data"));

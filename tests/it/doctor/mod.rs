@@ -6,14 +6,12 @@ mod next;
 mod settings;
 mod setup;
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Output, Sandbox, edgecert, record_sync, test_ca};
+use crate::harness::{Hook, Output, Sandbox, edgecert, record_sync, test_ca, write_with_mode};
 
 /// certbot's directories with a lineage for each row of names, hooked to edgecert; the first name is the lineage's.
 struct Certbot {
@@ -52,10 +50,7 @@ impl Certbot {
     }
 
     fn write(&self, name: &str, text: &str, mode: u32) {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        write_with_mode(self.path(name), text, mode);
     }
 
     /// Configuration entries for lineages, with lines in each.
@@ -84,30 +79,27 @@ fn on_good_host(service: &Sandbox, certbot: &Certbot) -> Hook {
     doctor(service, &certbot.entries(&["a.example"], ""))
 }
 
+/// The findings for which a function returns a line; its argument is status, subject, detail and remedy.
+fn lines(output: &Output, line: impl Fn([&str; 4]) -> Option<String>) -> Vec<String> {
+    let json = output.json();
+    let fields = |finding: &Value| {
+        let fields = ["status", "subject", "detail", "remedy"];
+        line(fields.map(|field| finding[field].as_str().unwrap_or_default()))
+    };
+    json["findings"].as_array().unwrap().iter().filter_map(fields).collect()
+}
+
 /// The findings that need attention, as `status subject: detail; remedy`.
 fn faults(output: &Output) -> Vec<String> {
-    let json = output.json();
-    let findings = json["findings"].as_array().unwrap().iter();
-    let word = |finding: &Value, field: &str| finding[field].as_str().unwrap().to_owned();
-    let line = |finding: &Value| {
-        let [status, subject, detail, remedy] =
-            ["status", "subject", "detail", "remedy"].map(|field| word(finding, field));
-        format!("{status} {subject}: {detail}; {remedy}")
-    };
-    let is_fault = |finding: &&Value| finding["status"] == "warn" || finding["status"] == "fail";
-    findings.filter(is_fault).map(line).collect()
+    lines(output, |[status, subject, detail, remedy]| {
+        let is_fault = status == "warn" || status == "fail";
+        is_fault.then(|| format!("{status} {subject}: {detail}; {remedy}"))
+    })
 }
 
 /// All findings, as `subject status: detail`.
 fn findings(output: &Output) -> Vec<String> {
-    let json = output.json();
-    let findings = json["findings"].as_array().unwrap().iter();
-    let word = |finding: &Value, field: &str| finding[field].as_str().unwrap().to_owned();
-    let line = |finding: &Value| {
-        let [subject, status, detail] = ["subject", "status", "detail"].map(|field| word(finding, field));
-        format!("{subject} {status}: {detail}")
-    };
-    findings.map(line).collect()
+    lines(output, |[status, subject, detail, _]| Some(format!("{subject} {status}: {detail}")))
 }
 
 /// Expects a single fault, by the start of its line and a part of its remedy.

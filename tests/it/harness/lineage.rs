@@ -37,6 +37,14 @@ pub(crate) fn fingerprint(pem: &str) -> String {
     hex(&Sha256::digest(STANDARD.decode(body).unwrap()))
 }
 
+/// Writes a file with this mode, and creates its directory.
+pub(crate) fn write_with_mode(path: impl AsRef<Path>, text: impl AsRef<[u8]>, mode: u32) {
+    let path = path.as_ref();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
 /// Generates `privkey.pem` with this openssl command.
 pub(crate) fn generate_key(directory: &Path, command: &[&str]) {
     let (subcommand, options) = command.split_first().unwrap();
@@ -128,9 +136,7 @@ impl Lineage {
 
     /// Writes a file with mode 0600.
     pub(crate) fn write(&self, name: &str, text: &str) {
-        let path = self.file(name);
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        write_with_mode(self.file(name), text, 0o600);
     }
 
     pub(crate) fn rename(&self, from: &str, to: &str) {

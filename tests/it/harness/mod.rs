@@ -25,13 +25,13 @@ pub(crate) use edgecert_sandbox::{
 pub(crate) use edgecert_workload::der;
 pub(crate) use hook::{Hook, Output, binary, edgecert, edgecert_with_heap, edgecert_with_memory, env_var};
 pub(crate) use host::record_sync;
-pub(crate) use lineage::{Lineage, fingerprint, generate_key, hex, test_ca};
+pub(crate) use lineage::{Lineage, fingerprint, generate_key, hex, test_ca, write_with_mode};
 pub(crate) use log_socket::{JOURNAL, LogSocket, SYSLOG, run_with_sockets, run_with_syslog};
 pub(crate) use nginx::Nginx;
 pub(crate) use openssl::{openssl, sign_between};
 pub(crate) use runs::{
-    Host, LISTING, at_once, bind, change, configured, deploy, fresh, is_bound_to, requests_during, sync,
-    with_rejected_key,
+    Fleet, Host, LISTING, at_once, bind, change, configured, deploy, fresh, is_bound_to, requests_during,
+    sync, with_rejected_key,
 };
 pub(crate) use scrub::scrub_times;
 use skip::require_isolation;

@@ -127,6 +127,39 @@ impl Host {
     }
 }
 
+/// Lineages for sites of their own, and a state directory.
+pub(crate) struct Fleet {
+    pub(crate) domains: Vec<String>,
+    pub(crate) lineages: Vec<Lineage>,
+    pub(crate) state: TempDir,
+}
+
+impl Fleet {
+    /// The sites are `s0.example`, `s1.example` and so on.
+    pub(crate) fn new(number: usize) -> Self {
+        let domains: Vec<String> = (0..number).map(|n| format!("s{n}.example")).collect();
+        let lineages = domains.iter().map(|domain| Lineage::issued_for(&[domain])).collect();
+        Self { domains, lineages, state: TempDir::new().unwrap() }
+    }
+
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.domains.iter().map(String::as_str).collect()
+    }
+
+    /// A `sync` of all lineages.
+    pub(crate) fn sync(&self, service: &Sandbox) -> Hook {
+        configured(sync(service, self.state.path()), &self.lineages.iter().collect::<Vec<_>>())
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_deployed(&self, service: &Sandbox) {
+        for (domain, lineage) in self.domains.iter().zip(&self.lineages) {
+            assert!(is_bound_to(service, domain, lineage), "{domain}");
+        }
+        assert_eq!(service.certs().len(), self.lineages.len(), "one record each");
+    }
+}
+
 /// Whether a site is bound to a record that holds the lineage's leaf.
 pub(crate) fn is_bound_to(service: &Sandbox, domain: &str, lineage: &Lineage) -> bool {
     let site = service.sites().into_iter().find(|site| site["domain"] == domain).unwrap();

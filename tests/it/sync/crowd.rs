@@ -1,9 +1,8 @@
 //! Many lineages at a service that fails every other request: all are deployed.
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::harness::{Fault, Lineage, configured, is_bound_to, sandbox, sync, upload_count};
+use crate::harness::{Fault, Fleet, sandbox};
 
 const SEED: u64 = 20_261_121;
 
@@ -19,10 +18,8 @@ fn two_hundred_lineages_converge() {
 
 fn converge_under_faults(number: usize) {
     print_on_failure(&format!("seed {SEED}"));
-    let domains: Vec<String> = (0..number).map(|n| format!("s{n}.example")).collect();
-    let service = sandbox(&domains.iter().map(String::as_str).collect::<Vec<_>>());
-    let lineages: Vec<Lineage> = domains.iter().map(|domain| Lineage::issued_for(&[domain])).collect();
-    let state = TempDir::new().unwrap();
+    let fleet = Fleet::new(number);
+    let service = sandbox(&fleet.names());
     service.set_random_faults(
         SEED,
         [
@@ -39,18 +36,14 @@ fn converge_under_faults(number: usize) {
     loop {
         runs += 1;
         assert!(runs < 30, "it does not converge");
-        let hook = configured(sync(&service, state.path()), &lineages.iter().collect::<Vec<_>>());
-        let output = hook.args(["--json", "--timeout", "3", "--wait", "2"]).run();
+        let output = fleet.sync(&service).args(["--json", "--timeout", "3", "--wait", "2"]).run();
         let json: Value = output.json();
         print_on_failure(&format!("run {runs}: exit {}, {}", output.code, json["counts"]));
         if output.code == 0 && json["counts"]["unchanged"] == number {
             break;
         }
     }
-    for (domain, lineage) in domains.iter().zip(&lineages) {
-        assert!(is_bound_to(&service, domain, lineage), "{domain}");
-    }
-    assert_eq!(service.certs().len(), number, "one record each, after {} uploads", upload_count(&service));
+    fleet.assert_deployed(&service);
 }
 
 #[expect(clippy::print_stdout, reason = "captured, and shown if the test fails")]

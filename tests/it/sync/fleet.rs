@@ -6,7 +6,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Host, Lineage, configured, deploy, is_bound_to, request_lines, sandbox, sync, upload_count,
+    Fleet, Host, Lineage, configured, deploy, is_bound_to, request_lines, sandbox, sync, upload_count,
 };
 
 #[test]
@@ -35,18 +35,15 @@ fn broken_entry_stops_no_other() {
 
 #[test]
 fn shards_are_stable_and_complete() {
-    let domains: Vec<String> = (0..8).map(|n| format!("s{n}.example")).collect();
-    let names: Vec<&str> = domains.iter().map(String::as_str).collect();
-    let service = sandbox(&names);
-    let lineages: Vec<Lineage> = names.iter().map(|name| Lineage::issued_for(&[name])).collect();
+    let fleet = Fleet::new(8);
+    let service = sandbox(&fleet.names());
     let mut seen = BTreeSet::new();
     for index in 0..3 {
         let deployed = [(), ()].map(|()| {
             let state = TempDir::new().unwrap();
             let shard = format!("{index}/3");
-            let hook = sync(&service, state.path()).args(["--shard", &shard, "--json"]);
-            let output = configured(hook, &lineages.iter().collect::<Vec<_>>()).succeeds();
-            let json = output.json();
+            let hook = fleet.sync(&service).env("EDGECERT_STATE_DIR", state.path());
+            let json = hook.args(["--shard", &shard, "--json"]).succeeds().json();
             let names = json["lineages"].as_array().unwrap().iter().map(|entry| entry["name"].clone());
             names.map(|name| name.as_str().unwrap().to_owned()).collect::<Vec<_>>()
         });
