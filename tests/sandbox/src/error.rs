@@ -41,6 +41,8 @@ pub enum Error {
     Database(rusqlite::Error),
     /// There is no hook at this path.
     HookNotFound(PathBuf),
+    /// A check of this step of the rehearsal failed.
+    StepFailed(u32),
     /// The rehearsal was interrupted.
     Interrupted,
     /// A certificate of the run could not be created.
@@ -66,6 +68,7 @@ impl fmt::Display for Error {
             ),
             Self::Database(source) => write!(f, "database error: {source}"),
             Self::HookNotFound(path) => write!(f, "no hook at {}", path.display()),
+            Self::StepFailed(number) => write!(f, "step {number} failed; later steps were skipped"),
             Self::Interrupted => f.write_str("interrupted; the hook and the sandbox were stopped"),
             Self::Authority(reason) => write!(f, "cannot create a test certificate: {reason}"),
             Self::Runtime(source) => write!(f, "cannot start the async runtime: {source}"),

@@ -40,6 +40,7 @@ fn hint_for(error: &Error) -> Option<&'static str> {
 /// Returns the exit code; those of `sysexits.h`, like the hook's.
 fn exit_code(error: &Error) -> u8 {
     match error {
+        Error::StepFailed(_) => 1,
         Error::NotLoopback(_) => 2,
         Error::InvalidWorld(_) => 65,
         Error::File { .. } | Error::HookNotFound(_) => 66,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use edgecert_sandbox::{Error, Event, Hook, Interrupt, rehearse};
+use edgecert_sandbox::{Error, Event, Hook, Interrupt, SCENARIOS, rehearse};
 
 use super::RehearseArgs;
 use super::output::{Signs, Style, error, is_utf8_locale, line};
@@ -41,22 +41,14 @@ pub(crate) fn run(args: &RehearseArgs) -> Result<ExitCode, Error> {
     // Before the rehearsal creates anything that would have to be removed.
     let (interrupt, exit_code) = interrupt_on_signal()?;
     line(&format!("rehearsing {} against a temporary sandbox on this machine", hook.path().display()));
-    let (mut steps, signs) = (0, Signs::new(is_utf8));
-    let result = rehearse(&hook, args.lineage.as_deref(), &interrupt, &mut |event| {
-        if matches!(event, Event::Step { .. }) {
-            steps += 1;
-        }
-        print(&event, steps, &signs);
-    });
+    let signs = Signs::new(is_utf8);
+    let lineage = args.lineage.as_deref();
+    let result = rehearse(&SCENARIOS[0], &hook, lineage, &interrupt, &mut |event| print(&event, &signs));
     match (result, exit_code.get()) {
-        (Ok(true), _) => {
+        (Ok(()), _) => {
             line(&format!("\n{}", Style::Green.paint("all steps passed")));
             print_next();
             Ok(ExitCode::SUCCESS)
-        }
-        (Ok(false), _) => {
-            error(&format!("step {steps} failed; later steps were skipped"));
-            Ok(ExitCode::FAILURE)
         }
         (Err(interrupted @ Error::Interrupted), Some(code)) => {
             error(&interrupted.to_string());
@@ -82,10 +74,10 @@ fn interrupt_on_signal() -> Result<(Interrupt, Arc<OnceLock<u8>>), Error> {
 }
 
 /// The hook's commands and output stand out; everything else is dim.
-fn print(event: &Event, step: u32, signs: &Signs) {
+fn print(event: &Event, signs: &Signs) {
     line(&match event {
-        Event::Step { title, summary } => {
-            format!("\n{}", Style::Dim.paint(&format!("{step}. {title}: {summary}")))
+        Event::Step { number, title, summary } => {
+            format!("\n{}", Style::Dim.paint(&format!("{number}. {title}: {summary}")))
         }
         Event::Note(text) => Style::Dim.paint(&format!("   {text}")),
         Event::Command(text) => format!("   {}", Style::Bold.paint(&format!("$ {text}"))),

@@ -5,96 +5,103 @@ use serde_json::Value;
 use super::Rehearsal;
 use crate::{names, probe};
 
-/// A site that the certificate does not cover and that the hook must not change.
-pub(super) const BYSTANDER: &str = "bystander.example";
-
-/// Returns the sites that the certificate covers: one per name, with `www` in place of a wildcard.
-pub(super) fn covered_sites(rehearsal: &Rehearsal<'_>) -> Vec<String> {
-    let sites = rehearsal.lineage.names.iter().map(|name| match name.strip_prefix("*.") {
-        Some(parent) => format!("www.{parent}"),
-        None => name.clone(),
-    });
-    let mut sites: Vec<String> = sites.filter(|site| names::is_domain(site)).collect();
-    sites.sort();
-    sites.dedup();
-    sites
-}
-
-/// Returns the IDs of all certificate records.
-pub(super) fn record_ids(rehearsal: &Rehearsal<'_>) -> Vec<i64> {
-    let id = |record: &Value| record.get("id").and_then(Value::as_i64);
-    rehearsal.sandbox.certs().iter().filter_map(id).collect()
-}
-
-/// Checks that each covered site is bound to the record, and the bystander to none.
-pub(super) fn check_bindings(rehearsal: &mut Rehearsal<'_>) {
-    let (covered, record) = (covered_sites(rehearsal), rehearsal.record);
-    let mut wrong = Vec::new();
-    for site in rehearsal.sandbox.sites() {
-        let domain = site.get("domain").and_then(Value::as_str).unwrap_or_default();
-        let cert_id = site.get("cert_id").and_then(Value::as_i64);
-        let is_covered = covered.iter().any(|name| name == domain);
-        let is_right = if is_covered { cert_id.is_some() && cert_id == record } else { cert_id.is_none() };
-        if !is_right {
-            wrong.push(format!("{domain} bound to {}", describe_record(cert_id)));
-        }
+impl Rehearsal<'_> {
+    /// Returns the sites that the certificate covers: one per name, with `www` in place of a wildcard.
+    pub(super) fn covered_sites(&self) -> Vec<String> {
+        let sites = self.lineage.names.iter().map(|name| match name.strip_prefix("*.") {
+            Some(parent) => format!("www.{parent}"),
+            None => name.clone(),
+        });
+        let mut sites: Vec<String> = sites.filter(|site| names::is_domain(site)).collect();
+        sites.sort();
+        sites.dedup();
+        sites
     }
-    let expected = format!("{} is bound to {} only", describe_record(record), describe_sites(&covered));
-    rehearsal.check(wrong.is_empty(), expected, wrong.join(", "));
-}
 
-/// Checks that the first step's record is still the only one.
-pub(super) fn check_record_replaced(rehearsal: &mut Rehearsal<'_>) {
-    let (ids, record) = (record_ids(rehearsal), rehearsal.record);
-    let passed = record.is_some_and(|record| ids == [record]);
-    let expected = format!("{} was replaced in place, and is the only one", describe_record(record));
-    rehearsal.check(passed, expected, format!("records {ids:?}"));
-}
+    /// Returns the IDs of all certificate records.
+    pub(super) fn record_ids(&self) -> Vec<i64> {
+        let id = |record: &Value| record.get("id").and_then(Value::as_i64);
+        self.sandbox.certs().iter().filter_map(id).collect()
+    }
 
-/// Checks that the edge refuses handshakes for each covered site.
-pub(super) fn check_not_served(rehearsal: &mut Rehearsal<'_>) {
-    let mut wrong = Vec::new();
-    for domain in covered_sites(rehearsal) {
-        let served = served_leaf(rehearsal, &domain);
-        if served.is_ok() {
+    /// Checks that each covered site is bound to the record, and the bystander to none.
+    pub(super) fn check_bindings(&mut self) {
+        let (covered, record) = (self.covered_sites(), self.record);
+        let mut wrong = Vec::new();
+        for site in self.sandbox.sites() {
+            let domain = site.get("domain").and_then(Value::as_str).unwrap_or_default();
+            let cert_id = site.get("cert_id").and_then(Value::as_i64);
+            let is_covered = covered.iter().any(|name| name == domain);
+            let is_right =
+                if is_covered { cert_id.is_some() && cert_id == record } else { cert_id.is_none() };
+            if !is_right {
+                wrong.push(format!("{domain} bound to {}", describe_record(cert_id)));
+            }
+        }
+        let expected = format!("{} is bound to {} only", describe_record(record), describe_sites(&covered));
+        self.check(wrong.is_empty(), expected, wrong.join(", "));
+    }
+
+    /// Checks that the first step's record is still the only one.
+    fn check_record_replaced(&mut self) {
+        let (ids, record) = (self.record_ids(), self.record);
+        let passed = record.is_some_and(|record| ids == [record]);
+        let expected = format!("{} was replaced in place, and is the only one", describe_record(record));
+        self.check(passed, expected, format!("records {ids:?}"));
+    }
+
+    /// Checks that a renewal replaced the record and is served.
+    pub(super) fn check_renewed(&mut self) {
+        self.check_record_replaced();
+        self.check_bindings();
+        self.check_served();
+    }
+
+    /// Checks that the edge refuses handshakes for each covered site.
+    pub(super) fn check_not_served(&mut self) {
+        let mut wrong = Vec::new();
+        for domain in self.covered_sites() {
+            let served = self.served_leaf(&domain);
+            if served.is_ok() {
+                wrong.push(format!("{domain}: {}", describe_served(&served)));
+            }
+        }
+        self.check(wrong.is_empty(), "the edge serves no certificate yet", wrong.join(", "));
+    }
+
+    /// Checks that the edge serves the newest leaf for each covered site.
+    pub(super) fn check_served(&mut self) {
+        let leaf = self.lineage.fingerprint.clone();
+        self.check_leaf(&leaf, "serves the new leaf");
+    }
+
+    /// Checks that the edge serves the leaf from before the renewal for each covered site.
+    pub(super) fn check_still_served(&mut self, old_leaf: &str) {
+        self.check_leaf(old_leaf, "still serves the old leaf");
+    }
+
+    fn check_leaf(&mut self, leaf: &str, what: &str) {
+        let mut wrong = Vec::new();
+        for domain in self.covered_sites() {
+            let served = self.served_leaf(&domain);
+            if served.as_ref().is_ok_and(|served| served == leaf) {
+                continue;
+            }
             wrong.push(format!("{domain}: {}", describe_served(&served)));
         }
+        let sites = describe_sites(&self.covered_sites());
+        self.check(
+            wrong.is_empty(),
+            format!("the edge {what} {} for {sites}", abbreviate(leaf)),
+            wrong.join(", "),
+        );
     }
-    rehearsal.check(wrong.is_empty(), "the edge serves no certificate yet", wrong.join(", "));
-}
 
-/// Checks that the edge serves the newest leaf for each covered site.
-pub(super) fn check_served(rehearsal: &mut Rehearsal<'_>) {
-    let leaf = rehearsal.lineage.fingerprint.clone();
-    check_leaf(rehearsal, &leaf, "serves the new leaf");
-}
-
-/// Checks that the edge serves the leaf from before the renewal for each covered site.
-pub(super) fn check_still_served(rehearsal: &mut Rehearsal<'_>, old_leaf: &str) {
-    check_leaf(rehearsal, old_leaf, "still serves the old leaf");
-}
-
-fn check_leaf(rehearsal: &mut Rehearsal<'_>, leaf: &str, what: &str) {
-    let mut wrong = Vec::new();
-    for domain in covered_sites(rehearsal) {
-        let served = served_leaf(rehearsal, &domain);
-        if served.as_ref().is_ok_and(|served| served == leaf) {
-            continue;
-        }
-        wrong.push(format!("{domain}: {}", describe_served(&served)));
+    /// Returns the fingerprint of the leaf that the edge serves, or why there is none.
+    fn served_leaf(&self, domain: &str) -> Result<String, String> {
+        let result = probe(&self.sandbox.endpoints().edge, domain);
+        result.map(|result| result.fingerprint).map_err(|error| error.to_string())
     }
-    let sites = describe_sites(&covered_sites(rehearsal));
-    rehearsal.check(
-        wrong.is_empty(),
-        format!("the edge {what} {} for {sites}", abbreviate(leaf)),
-        wrong.join(", "),
-    );
-}
-
-/// Returns the fingerprint of the leaf that the edge serves, or why there is none.
-fn served_leaf(rehearsal: &Rehearsal<'_>, domain: &str) -> Result<String, String> {
-    let result = probe(&rehearsal.sandbox.endpoints().edge, domain);
-    result.map(|result| result.fingerprint).map_err(|error| error.to_string())
 }
 
 fn describe_served(served: &Result<String, String>) -> String {

@@ -1,11 +1,11 @@
-//! Runs the real hook against a sandbox the way certbot does, step by step, and reports what happens. Results
-//! are checked in the service's records and in handshakes with the edge, never in the hook's own output.
+//! Plays scenarios: runs the real hook against a sandbox the way certbot and timers do, step by step, and reports what
+//! happens. Results are checked in the service's records and in handshakes with the edge, not in what the hook reports.
 
 mod checks;
 mod hook;
 mod interrupt;
 mod lineage;
-mod steps;
+mod scenarios;
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,6 +17,7 @@ pub use hook::Hook;
 use hook::{HookEnd, RunningHook, Variable};
 pub use interrupt::Interrupt;
 use lineage::Lineage;
+pub use scenarios::SCENARIOS;
 
 /// Pause between two looks at the hook, the service or the clock.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -29,7 +30,9 @@ const RENEWED_DOMAINS: &str = "RENEWED_DOMAINS";
 pub enum Event {
     /// A step begins.
     Step {
-        /// The subject of the rehearsal.
+        /// Counted from 1.
+        number: u32,
+        /// The subject of the step.
         title: String,
         /// What happens in the step.
         summary: String,
@@ -51,39 +54,34 @@ pub enum Event {
     },
 }
 
-/// A title, a summary, and the function that runs the step.
-type Step = (&'static str, &'static str, fn(&mut Rehearsal<'_>) -> Result<(), Error>);
+/// A story that is played against a sandbox of its own.
+pub struct Scenario {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What happens, in a few words.
+    pub summary: &'static str,
+    /// Why that matters.
+    pub why: &'static str,
+    /// What it has shown if every check passed.
+    pub shown: &'static str,
+    /// Whether it can deploy the user's own certificate.
+    pub takes_lineage: bool,
+    play: fn(&mut Rehearsal<'_>) -> Result<(), Error>,
+}
 
-const STEPS: [Step; 4] = [
-    ("first certificate", "certbot saves it and runs its deploy hook", steps::first_certificate),
-    ("renewal", "the service takes a moment to push it to the edge", steps::renewal),
-    (
-        "unreliable service",
-        "it responds 503, then stores the upload, but its response is lost",
-        steps::unreliable_service,
-    ),
-    ("service outage", "it responds 503 to everything; the hook has 2 seconds", steps::service_outage),
-];
-
-/// Runs the steps until one fails and returns whether all passed. The first step deploys the certificate in
-/// `lineage`, or else a test certificate. After [`Interrupt::set`] it kills the hook, removes its files and returns
-/// [`Error::Interrupted`].
+/// Plays a scenario until a step fails. The first step deploys the certificate in `lineage`, or else a test certificate.
+/// After [`Interrupt::set`] it kills the hook, removes its files and returns [`Error::Interrupted`].
 pub fn rehearse(
+    scenario: &Scenario,
     hook: &Hook,
     lineage: Option<&Path>,
     interrupt: &Interrupt,
     on_event: &mut dyn FnMut(Event),
-) -> Result<bool, Error> {
+) -> Result<(), Error> {
     let mut rehearsal = Rehearsal::new(hook, lineage, interrupt, on_event)?;
-    steps::set_up(&mut rehearsal);
-    for (title, summary, run) in STEPS {
-        rehearsal.report(Event::Step { title: title.to_owned(), summary: summary.to_owned() });
-        run(&mut rehearsal)?;
-        if rehearsal.has_failed {
-            break;
-        }
-    }
-    Ok(!rehearsal.has_failed)
+    rehearsal.add_sites();
+    (scenario.play)(&mut rehearsal)?;
+    rehearsal.end_step()
 }
 
 /// A rehearsal in progress.
@@ -98,6 +96,8 @@ struct Rehearsal<'a> {
     /// ID of the record that the first step created.
     record: Option<i64>,
     on_event: &'a mut dyn FnMut(Event),
+    /// Number of the step in progress.
+    step: u32,
     has_failed: bool,
 }
 
@@ -125,8 +125,35 @@ impl<'a> Rehearsal<'a> {
             files,
             record: None,
             on_event,
+            step: 0,
             has_failed: false,
         })
+    }
+
+    /// Adds a site for each name of the certificate, and one that the hook must not change, and reports them.
+    fn add_sites(&mut self) {
+        const BYSTANDER: &str = "bystander.example";
+        let covered = self.covered_sites();
+        for domain in covered.iter().map(String::as_str).chain([BYSTANDER]) {
+            self.sandbox.add_site(domain);
+        }
+        let names = self.lineage.names.join(", ");
+        self.note(format!("certificate  {names}"));
+        self.note(format!("sites        {}, {BYSTANDER}", covered.join(", ")));
+    }
+
+    /// Begins a step, unless a check of the last one failed.
+    fn step(&mut self, title: &str, summary: &str) -> Result<(), Error> {
+        self.end_step()?;
+        self.step += 1;
+        let (title, summary) = (title.to_owned(), summary.to_owned());
+        self.report(Event::Step { number: self.step, title, summary });
+        Ok(())
+    }
+
+    /// Fails if a check of the step failed.
+    fn end_step(&self) -> Result<(), Error> {
+        if self.has_failed { Err(Error::StepFailed(self.step)) } else { Ok(()) }
     }
 
     fn report(&mut self, event: Event) {
@@ -148,16 +175,37 @@ impl<'a> Rehearsal<'a> {
         }
     }
 
-    /// Runs the hook as certbot does and expects success.
-    fn deploy(&mut self) -> Result<(), Error> {
-        let running = self.start_deploy(&[])?;
-        self.finish(running, 0)
+    /// Renews the lineage.
+    fn renew(&mut self) -> Result<(), Error> {
+        self.lineage.renew(&self.authority)
     }
 
-    /// Runs `edgecert sync` as a timer does and expects success.
-    fn sync(&mut self) -> Result<(), Error> {
-        let running = self.start(&["sync"], &[])?;
-        self.finish(running, 0)
+    /// Runs the hook as certbot does, and checks its exit code.
+    fn deploy(&mut self, expected: i32) -> Result<(), Error> {
+        let running = self.start_deploy(&[])?;
+        self.finish(running, expected)
+    }
+
+    /// Runs `edgecert sync` as a timer does, and checks its exit code.
+    fn sync(&mut self, expected: i32) -> Result<(), Error> {
+        self.run(&["sync"], expected)
+    }
+
+    /// Runs the hook with these arguments, and checks its exit code.
+    fn run(&mut self, arguments: &[&str], expected: i32) -> Result<(), Error> {
+        let running = self.start(arguments, &[])?;
+        self.finish(running, expected)
+    }
+
+    /// Deploys the first certificate, which must be bound to the sites that it covers, and to no other.
+    fn deploy_first(&mut self) -> Result<(), Error> {
+        self.deploy(0)?;
+        let records = self.record_ids();
+        self.record = records.first().copied();
+        self.check(records.len() == 1, "the service has one record", records.len().to_string());
+        self.check_bindings();
+        self.check_served();
+        Ok(())
     }
 
     /// Starts the hook as certbot does, with more settings in its environment.
@@ -214,6 +262,26 @@ impl<'a> Rehearsal<'a> {
         let passed = end == HookEnd::Exit(expected);
         self.check(passed, format!("the hook exits {expected}"), self.describe(end));
         Ok(())
+    }
+
+    /// Waits until the service has handled an upload or the hook has ended; [`Rehearsal::finish`] finds out why.
+    fn wait_for_upload(&self, mut running: RunningHook) -> RunningHook {
+        let uploads_before = self.completed_uploads();
+        while self.completed_uploads() == uploads_before
+            && !running.has_exited()
+            && !running.is_overdue()
+            && !self.interrupt.is_set()
+        {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        running
+    }
+
+    /// Counts the uploads that were responded to or cut off by a fault.
+    fn completed_uploads(&self) -> usize {
+        let requests = self.sandbox.requests();
+        let uploads = requests.iter().filter(|request| request.path == "/api/certs/upload");
+        uploads.filter(|request| request.status.is_some() || request.fault.is_some()).count()
     }
 
     fn describe(&self, end: HookEnd) -> String {
