@@ -58,6 +58,13 @@ impl Authority {
         KeyPair::generate().and_then(sign).map_err(|error| Error::Authority(error.to_string()))
     }
 
+    /// Issues a certificate that is valid between two times in hours from now.
+    pub(crate) fn issue_between_hours(&self, names: &[&str], hours: [i64; 2]) -> Result<IssuedCert, Error> {
+        let validity = hours.map(|hours| clock::now().as_second() + hours * 60 * 60);
+        let sign = |key: KeyPair| self.sign(names, validity, &key);
+        KeyPair::generate().and_then(sign).map_err(|error| Error::Authority(error.to_string()))
+    }
+
     /// Issues a certificate with a PKCS#8 key, like [`Authority::issue_between`].
     pub fn issue_for_key(&self, key_pem: &str, names: &[&str], days: [i64; 2]) -> Result<IssuedCert, Error> {
         let issued = KeyPair::from_pem(key_pem).and_then(|key| self.sign(names, days.map(rounded), &key));

@@ -1,11 +1,13 @@
 //! What a test does behind the back of the client under test: uploads by another client of the account,
-//! records whose content changes without an upload, and edge addresses that serve another certificate.
+//! records whose content changes without an upload, edge addresses that serve another certificate, and revoked keys.
 
+use std::io;
 use std::net::SocketAddr;
 
 use crate::clock;
-use crate::edge::address::EdgeAddress;
+use crate::edge::address::{EdgeAddress, EdgeMode};
 use crate::edge::listeners;
+use crate::error::Error;
 use crate::records::{self, Push};
 use crate::response::RequestError;
 use crate::sandbox::Sandbox;
@@ -65,10 +67,24 @@ impl Sandbox {
     #[expect(clippy::panic, reason = "a test that cannot set up its world fails")]
     pub fn open_edge_address(&self, address: &EdgeAddress) -> String {
         let host = parse_address(&self.endpoints().edge).ip();
-        match listeners::open(&self.app, address, host, &self.runtime) {
+        match listeners::open(&self.app, address, SocketAddr::from((host, 0)), &self.runtime) {
             Ok(opened) => opened.to_string(),
             Err(error) => panic!("cannot open an edge address: {error}"),
         }
+    }
+
+    /// Makes an additional address of the edge serve what the main address serves.
+    pub(crate) fn catch_up_edge_address(&self, address: &str) -> Result<(), Error> {
+        self.close_edge_address(address);
+        let (address, same) = (parse_address(address), EdgeAddress::new(EdgeMode::Same));
+        let opened = listeners::open(&self.app, &same, address, &self.runtime);
+        opened.map(drop).map_err(|reason| Error::Listen { addr: address, source: io::Error::other(reason) })
+    }
+
+    /// Revokes the API key of the ready file, and gives its account another one.
+    pub(crate) fn replace_api_key(&self, new: &str) -> Result<(), Error> {
+        let sql = "UPDATE api_key SET key = ?1 WHERE key = ?2";
+        self.app.store().write(|t| Ok(t.execute(sql, [new, &self.endpoints().api_key]).map(drop)?))
     }
 
     /// Closes an additional address of the edge. Connections that it accepted before stay open.

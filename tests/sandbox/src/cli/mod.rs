@@ -8,7 +8,12 @@ mod signals;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, value_parser};
+use edgecert_sandbox::SCENARIOS;
+
+/// The value of `--scenario` that plays all of them.
+pub(crate) const ALL: &str = "all";
 
 /// A local stand-in for the edge acceleration service, for rehearsal and tests
 #[derive(Parser)]
@@ -28,6 +33,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Run the hook against a temporary sandbox as certbot does, and check each step
     ///
+    /// A scenario is a story of a few such steps. Each has a sandbox and certificates of its own.
+    ///
     /// The hook is the program that `EDGECERT_BIN` names, or else the `edgecert` in the directory of this
     /// program. The exit code is 0 only if every check passed.
     Rehearse(RehearseArgs),
@@ -35,7 +42,17 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 pub(crate) struct RehearseArgs {
+    /// Play this scenario, or all of them [default: first-and-renewal, followed by the steps to install edgecert]
+    #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = scenario_names())]
+    pub(crate) scenario: Option<String>,
+
+    /// List the scenarios
+    #[arg(long, exclusive = true)]
+    pub(crate) list: bool,
+
     /// Deploy the certificate in this directory first [default: a test certificate]
+    ///
+    /// Only the scenario first-and-renewal can do that; the others need certificates that they can renew.
     #[arg(long, value_name = "DIR")]
     pub(crate) lineage: Option<PathBuf>,
 
@@ -82,6 +99,10 @@ pub(crate) struct ServeArgs {
     /// Write the addresses and the API key to this JSON file once the ports are open
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
+}
+
+fn scenario_names() -> PossibleValuesParser {
+    SCENARIOS.iter().map(|scenario| scenario.name).chain([ALL]).into()
 }
 
 fn parse_seconds(text: &str) -> Result<f64, String> {

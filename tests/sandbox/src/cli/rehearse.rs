@@ -5,11 +5,13 @@ use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use edgecert_sandbox::{Error, Event, Hook, Interrupt, SCENARIOS, rehearse};
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use edgecert_sandbox::{Error, Event, Hook, Interrupt, SCENARIOS, Scenario, rehearse};
 
-use super::RehearseArgs;
 use super::output::{Signs, Style, error, is_utf8_locale, line};
 use super::signals::Signals;
+use super::{ALL, Cli, RehearseArgs};
 
 /// What to do after a rehearsal, as in the README.
 const NEXT: [(&str, &[&str]); 7] = [
@@ -30,31 +32,118 @@ const NEXT: [(&str, &[&str]); 7] = [
     ("run it once, and check the setup", &["systemctl start edgecert-sync.service", "edgecert doctor"]),
 ];
 
+/// What a reader of the scenarios has to know.
+const LEGEND: [&str; 4] = [
+    "An ACME client, here certbot, renews a certificate and runs edgecert, its deploy hook, once. The hook",
+    "uploads the certificate to a service, whose edge serves the sites. A timer runs `edgecert sync` every",
+    "hour. A leaf is a certificate without its chain, named here by the first 8 digits of its SHA-256. Exit",
+    "codes: 0 done, 65 refused by edgecert, 69 refused by the service, 75 will be retried, 77 invalid key.",
+];
+
 /// Rehearses, and returns success only if every check passed.
-#[expect(clippy::disallowed_methods, reason = "the one setting of this program that is a variable")]
 pub(crate) fn run(args: &RehearseArgs) -> Result<ExitCode, Error> {
-    let explicit = std::env::var_os("EDGECERT_BIN").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let time_limit = Duration::from_secs(args.hook_timeout);
+    if args.list {
+        for scenario in &SCENARIOS {
+            line(&format!("{:<18} {}", scenario.name, scenario.summary));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let scenarios = args.scenarios();
     let is_utf8 = is_utf8_locale();
-    let hook =
-        Hook::find(explicit.as_deref(), std::env::current_exe().ok().as_deref(), time_limit)?.utf8(is_utf8);
+    let hook = find_hook(args)?.utf8(is_utf8);
     // Before the rehearsal creates anything that would have to be removed.
     let (interrupt, exit_code) = interrupt_on_signal()?;
     line(&format!("rehearsing {} against a temporary sandbox on this machine", hook.path().display()));
-    let signs = Signs::new(is_utf8);
-    let lineage = args.lineage.as_deref();
-    let result = rehearse(&SCENARIOS[0], &hook, lineage, &interrupt, &mut |event| print(&event, &signs));
+    let player = Player { hook, lineage: args.lineage.clone(), interrupt, signs: Signs::new(is_utf8) };
+    let result = match &args.scenario {
+        None => player.play_with_next_steps(),
+        Some(_) => player.play_all(&scenarios),
+    };
     match (result, exit_code.get()) {
-        (Ok(()), _) => {
-            line(&format!("\n{}", Style::Green.paint("all steps passed")));
-            print_next();
-            Ok(ExitCode::SUCCESS)
-        }
         (Err(interrupted @ Error::Interrupted), Some(code)) => {
             error(&interrupted.to_string());
             Ok(ExitCode::from(*code))
         }
-        (Err(error), _) => Err(error),
+        (result, _) => result,
+    }
+}
+
+impl RehearseArgs {
+    /// Returns the scenarios to play. It is a usage error if none of them can use the lineage.
+    fn scenarios(&self) -> Vec<&'static Scenario> {
+        let is_wanted = |scenario: &&Scenario| match self.scenario.as_deref() {
+            None => scenario.takes_lineage,
+            Some(name) => name == ALL || name == scenario.name,
+        };
+        let scenarios: Vec<_> = SCENARIOS.iter().filter(is_wanted).collect();
+        if self.lineage.is_some() && !scenarios.iter().any(|scenario| scenario.takes_lineage) {
+            let message = "'--lineage <DIR>' cannot be used with this scenario, which needs certificates that it can renew";
+            Cli::command().error(ErrorKind::ArgumentConflict, message).exit();
+        }
+        scenarios
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one setting of this program that is a variable")]
+fn find_hook(args: &RehearseArgs) -> Result<Hook, Error> {
+    let explicit = std::env::var_os("EDGECERT_BIN").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let time_limit = Duration::from_secs(args.hook_timeout);
+    Hook::find(explicit.as_deref(), std::env::current_exe().ok().as_deref(), time_limit)
+}
+
+/// Plays scenarios, and prints them.
+struct Player {
+    hook: Hook,
+    lineage: Option<PathBuf>,
+    interrupt: Interrupt,
+    signs: Signs,
+}
+
+impl Player {
+    fn play(&self, scenario: &Scenario) -> Result<(), Error> {
+        let lineage = self.lineage.as_deref().filter(|_| scenario.takes_lineage);
+        rehearse(scenario, &self.hook, lineage, &self.interrupt, &mut |event| print(&event, &self.signs))
+    }
+
+    /// Plays the first scenario, and shows what to do next.
+    fn play_with_next_steps(&self) -> Result<ExitCode, Error> {
+        let [first, ..] = &SCENARIOS;
+        self.play(first)?;
+        line(&format!("\n{}", Style::Green.paint("all steps passed")));
+        print_next();
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Plays scenarios, each as a page of its own, also after one that failed.
+    fn play_all(&self, scenarios: &[&Scenario]) -> Result<ExitCode, Error> {
+        for text in LEGEND {
+            line(&Style::Dim.paint(text));
+        }
+        let mut failed = Vec::new();
+        for scenario in scenarios {
+            line(&format!("\n{}", Style::Bold.paint(&format!("{}: {}", scenario.name, scenario.summary))));
+            line(&Style::Dim.paint(&format!("   why          {}", scenario.why)));
+            match self.play(scenario) {
+                Ok(()) => line(&format!("\n   {} {}", Style::Green.paint("shown:"), scenario.shown)),
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                Err(failure) => {
+                    error(&format!("{}: {failure}", scenario.name));
+                    failed.push(scenario.name);
+                }
+            }
+        }
+        if failed.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if scenarios.len() > 1 {
+            error(&format!(
+                "{} of {} scenarios failed: {}",
+                failed.len(),
+                scenarios.len(),
+                failed.join(", ")
+            ));
+        }
+        Ok(ExitCode::FAILURE)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The additional addresses of the edge: opens them at run time, and closes them.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::net::TcpListener;
@@ -18,16 +18,16 @@ type Tasks = BTreeMap<SocketAddr, JoinHandle<()>>;
 #[derive(Default)]
 pub(crate) struct EdgeListeners(Mutex<Tasks>);
 
-/// Opens an address on a free port of this host, served by `runtime`, and returns it.
+/// Opens an address, served by `runtime`, and returns it. Port 0 picks a free port.
 pub(crate) fn open(
     app: &Arc<App>,
     address: &EdgeAddress,
-    host: IpAddr,
+    at: SocketAddr,
     runtime: &Handle,
 ) -> Result<SocketAddr, String> {
     let behavior = Behavior::new(app, address)?;
     let _context = runtime.enter();
-    let (listener, bound) = bind(SocketAddr::from((host, 0))).map_err(|error| error.to_string())?;
+    let (listener, bound) = bind(at).map_err(|error| error.to_string())?;
     let task = spawn(listener, app.clone(), bound, behavior);
     app.edge_listeners.lock().insert(bound, task);
     Ok(bound)

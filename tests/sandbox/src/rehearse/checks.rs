@@ -58,50 +58,69 @@ impl Rehearsal<'_> {
     }
 
     /// Checks that the edge refuses handshakes for each covered site.
-    pub(super) fn check_not_served(&mut self) {
+    pub(super) fn check_not_served(&mut self, expected: &str) {
         let mut wrong = Vec::new();
         for domain in self.covered_sites() {
-            let served = self.served_leaf(&domain);
+            let served = served_leaf(&self.sandbox.endpoints().edge, &domain);
             if served.is_ok() {
                 wrong.push(format!("{domain}: {}", describe_served(&served)));
             }
         }
-        self.check(wrong.is_empty(), "the edge serves no certificate yet", wrong.join(", "));
+        self.check(wrong.is_empty(), expected, wrong.join(", "));
     }
 
     /// Checks that the edge serves the newest leaf for each covered site.
     pub(super) fn check_served(&mut self) {
         let leaf = self.lineage.fingerprint.clone();
-        self.check_leaf(&leaf, "serves the new leaf");
+        self.check_leaf(None, &self.covered_sites(), &leaf, "serves the new leaf");
     }
 
     /// Checks that the edge serves the leaf from before the renewal for each covered site.
     pub(super) fn check_still_served(&mut self, old_leaf: &str) {
-        self.check_leaf(old_leaf, "still serves the old leaf");
+        self.check_leaf(None, &self.covered_sites(), old_leaf, "still serves the old leaf");
     }
 
-    fn check_leaf(&mut self, leaf: &str, what: &str) {
+    /// Checks which leaf an address of the edge serves for each of these sites; `None` is the main address.
+    pub(super) fn check_leaf(&mut self, address: Option<&str>, sites: &[String], leaf: &str, what: &str) {
+        let main = self.sandbox.endpoints().edge.clone();
         let mut wrong = Vec::new();
-        for domain in self.covered_sites() {
-            let served = self.served_leaf(&domain);
+        for domain in sites {
+            let served = served_leaf(address.unwrap_or(&main), domain);
             if served.as_ref().is_ok_and(|served| served == leaf) {
                 continue;
             }
             wrong.push(format!("{domain}: {}", describe_served(&served)));
         }
-        let sites = describe_sites(&self.covered_sites());
+        let sites = describe_sites(sites);
         self.check(
             wrong.is_empty(),
-            format!("the edge {what} {} for {sites}", abbreviate(leaf)),
+            format!("{} {what} {} for {sites}", address.unwrap_or("the edge"), abbreviate(leaf)),
             wrong.join(", "),
         );
     }
 
-    /// Returns the fingerprint of the leaf that the edge serves, or why there is none.
-    fn served_leaf(&self, domain: &str) -> Result<String, String> {
-        let result = probe(&self.sandbox.endpoints().edge, domain);
-        result.map(|result| result.fingerprint).map_err(|error| error.to_string())
+    /// Checks that the last hook printed this text.
+    pub(super) fn check_output(&mut self, wanted: &str, expected: &str) {
+        let passed = self.output.iter().any(|line| line.contains(wanted));
+        self.check(passed, expected, format!("no line with \"{wanted}\""));
     }
+
+    /// Checks that the hook sent nothing but listings since so many requests.
+    pub(super) fn check_only_listed(&mut self, requests_before: usize) {
+        let requests: Vec<_> = self.sandbox.requests().into_iter().skip(requests_before).collect();
+        let passed = requests.len() == 2 && requests.iter().all(|request| request.method == "GET");
+        self.check(
+            passed,
+            "it listed certificates and sites and sent nothing else",
+            format!("{} requests", requests.len()),
+        );
+    }
+}
+
+/// Returns the fingerprint of the leaf that an address of the edge serves, or why there is none.
+pub(super) fn served_leaf(address: &str, domain: &str) -> Result<String, String> {
+    let result = probe(address, domain);
+    result.map(|result| result.fingerprint).map_err(|error| error.to_string())
 }
 
 fn describe_served(served: &Result<String, String>) -> String {

@@ -58,9 +58,17 @@ impl Lineage {
     /// Adds a version with a new key for the same names, as certbot does by default. It is issued now, because the hook does
     /// not replace a certificate by an earlier one.
     pub(super) fn renew(&mut self, authority: &Authority) -> Result<(), Error> {
-        let issued = authority.issue_now(&self.name_refs())?;
+        self.replace(&authority.issue_now(&self.name_refs())?)
+    }
+
+    /// Adds a version that is valid between two times in hours from now.
+    pub(super) fn renew_between(&mut self, authority: &Authority, hours: [i64; 2]) -> Result<(), Error> {
+        self.replace(&authority.issue_between_hours(&self.name_refs(), hours)?)
+    }
+
+    fn replace(&mut self, issued: &IssuedCert) -> Result<(), Error> {
         self.version += 1;
-        self.save(&issued).map_err(|source| Error::File { path: self.directory.clone(), source })?;
+        self.save(issued).map_err(|source| Error::File { path: self.directory.clone(), source })?;
         let leaf = read_leaf(&self.directory)?;
         (self.fingerprint, self.not_before) = (leaf.fingerprint, leaf.not_before);
         Ok(())

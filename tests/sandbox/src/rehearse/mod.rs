@@ -6,6 +6,7 @@ mod hook;
 mod interrupt;
 mod lineage;
 mod scenarios;
+mod state;
 
 use std::path::Path;
 use std::time::Duration;
@@ -93,6 +94,11 @@ struct Rehearsal<'a> {
     authority: Authority,
     /// Holds the lineage, the configuration and the hook's state.
     files: TempDir,
+    /// The text of the configuration file.
+    config: String,
+    api_key: String,
+    /// What the last hook printed.
+    output: Vec<String>,
     /// ID of the record that the first step created.
     record: Option<i64>,
     on_event: &'a mut dyn FnMut(Event),
@@ -117,6 +123,9 @@ impl<'a> Rehearsal<'a> {
         };
         let sandbox = Sandbox::start(Options { tls: true, ..Options::default() })?;
         Ok(Self {
+            config: String::new(),
+            api_key: sandbox.endpoints().api_key.clone(),
+            output: Vec::new(),
             sandbox,
             hook,
             interrupt,
@@ -229,18 +238,18 @@ impl<'a> Rehearsal<'a> {
         self.hook.start(self.files.path(), arguments, &[&settings, variables].concat())
     }
 
-    /// Returns the settings that a user would have configured, with an empty configuration file. The system trusts the CA
-    /// of the test certificates.
+    /// Returns the settings that a user would have configured. The system trusts the CA of the test certificates.
     fn settings(&self) -> Result<Vec<Variable>, Error> {
         let config = self.files.path().join("config.toml");
-        std::fs::write(&config, "").map_err(|source| Error::File { path: config.clone(), source })?;
+        std::fs::write(&config, &self.config)
+            .map_err(|source| Error::File { path: config.clone(), source })?;
         let endpoints = self.sandbox.endpoints().clone();
         let ca_file = endpoints.ca_file.map(|path| path.display().to_string()).unwrap_or_default();
         let mut settings = vec![
             ("EDGECERT_CONFIG", config.display().to_string()),
-            ("EDGECERT_STATE_DIR", self.files.path().join("state").display().to_string()),
+            ("EDGECERT_STATE_DIR", self.state_dir().display().to_string()),
             ("EDGECERT_BASE_URL", endpoints.api),
-            ("EDGECERT_API_KEY", endpoints.api_key),
+            ("EDGECERT_API_KEY", self.api_key.clone()),
             ("EDGECERT_CA_FILE", ca_file),
             ("EDGECERT_EDGE_ADDRESS", endpoints.edge),
         ];
@@ -256,22 +265,25 @@ impl<'a> Rehearsal<'a> {
     /// Waits for the hook to end, reports its output and checks its exit code.
     fn finish(&mut self, running: RunningHook, expected: i32) -> Result<(), Error> {
         let (end, lines) = running.wait(self.interrupt)?;
-        for line in lines {
+        let passed = end == HookEnd::Exit(expected);
+        // All of it if the hook did something else.
+        for line in if passed { shorten(&lines) } else { lines.clone() } {
             self.report(Event::Output(line));
         }
-        let passed = end == HookEnd::Exit(expected);
+        self.output = lines;
         self.check(passed, format!("the hook exits {expected}"), self.describe(end));
         Ok(())
     }
 
     /// Waits until the service has handled an upload or the hook has ended; [`Rehearsal::finish`] finds out why.
-    fn wait_for_upload(&self, mut running: RunningHook) -> RunningHook {
+    fn wait_for_upload(&self, running: RunningHook) -> RunningHook {
         let uploads_before = self.completed_uploads();
-        while self.completed_uploads() == uploads_before
-            && !running.has_exited()
-            && !running.is_overdue()
-            && !self.interrupt.is_set()
-        {
+        self.wait_until(running, || self.completed_uploads() > uploads_before)
+    }
+
+    /// Waits for an event or for the end of the hook.
+    fn wait_until(&self, mut running: RunningHook, has_happened: impl Fn() -> bool) -> RunningHook {
+        while !has_happened() && !running.has_exited() && !running.is_overdue() && !self.interrupt.is_set() {
             std::thread::sleep(POLL_INTERVAL);
         }
         running
@@ -294,5 +306,17 @@ impl<'a> Rehearsal<'a> {
                 format!("it still running after {seconds} {unit}, and killed it")
             }
         }
+    }
+}
+
+/// Replaces the middle of a long output.
+fn shorten(lines: &[String]) -> Vec<String> {
+    const MAX_MIDDLE: usize = 15;
+    match lines {
+        [first, second, middle @ .., summary] if middle.len() > MAX_MIDDLE => {
+            let omitted = format!("({} more lines)", middle.len());
+            vec![first.clone(), second.clone(), omitted, summary.clone()]
+        }
+        _ => lines.to_vec(),
     }
 }

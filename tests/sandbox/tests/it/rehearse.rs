@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread::JoinHandle;
 
-use edgecert_sandbox::Authority;
+use edgecert_sandbox::{Authority, SCENARIOS};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -111,6 +111,91 @@ fn own_lineage_can_be_rehearsed() {
     }
 }
 
+/// With a certificate of the user's, which one scenario deploys.
+#[test]
+fn real_hook_passes_every_scenario() {
+    let issued = Authority::new("mine").unwrap().issue(&["mine.example"]).unwrap();
+    let (dir, temporary) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    std::fs::write(dir.path().join("fullchain.pem"), issued.fullchain()).unwrap();
+    std::fs::write(dir.path().join("privkey.pem"), &issued.key).unwrap();
+    let mut command = Command::new(program());
+    command.args(["rehearse", "--scenario", "all", "--lineage"]).arg(dir.path());
+    command.env_clear().env("EDGECERT_BIN", hook()).env("TMPDIR", temporary.path());
+    let output = command.output().unwrap();
+    let text = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for scenario in &SCENARIOS {
+        let page = text.split_once(&format!("\n{}: {}\n   why ", scenario.name, scenario.summary)).unwrap().1;
+        let page = page.split_once(&format!("\n   shown: {}\n", scenario.shown)).expect(scenario.name).0;
+        assert_eq!(page.contains("certificate  mine.example"), scenario.takes_lineage, "{page}");
+        assert!(page.contains("\n2. ") && !page.contains("   shown: "), "{page}");
+    }
+    assert!(!text.contains("FAILED") && !text.contains("what to do next"), "{text}");
+    assert!(!text.contains("sandbox-key") && !text.contains("PRIVATE KEY"), "{text}");
+    assert_eq!(text.matches("\n   | (48 more lines)\n").count(), 2, "long outputs are shortened: {text}");
+    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0, "no file is left");
+}
+
+/// The scenarios after a failed one are played. A hook that only claims to have succeeded does not pass.
+#[test]
+fn failed_scenarios_are_named() {
+    let real = hook();
+    let (_dir, idle_sync) =
+        script_hook(&format!("if [ \"$1\" = sync ]; then exit 0; fi; exec {} \"$@\"", real.display()));
+    let output = rehearse(&idle_sync, &["--scenario", "all"]);
+    let text = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let failed = [
+        ("first-and-renewal", 4),
+        ("mass-renewal", 2),
+        ("drift", 2),
+        ("edge-left-behind", 3),
+        ("revoked-key", 2),
+        ("traffic-used-up", 3),
+        ("two-lineages", 2),
+        ("dead-timer", 2),
+        ("empty-state", 1),
+        ("power-cut", 2),
+    ];
+    let errors: Vec<_> =
+        text.lines().filter_map(|line| line.strip_prefix("edgecert-sandbox: error: ")).collect();
+    let names = failed.map(|(name, _)| name).join(", ");
+    let mut expected =
+        failed.map(|(name, step)| format!("{name}: step {step} failed; later steps were skipped")).to_vec();
+    expected.push(format!("10 of 11 scenarios failed: {names}"));
+    assert_eq!(errors, expected, "{text}");
+    for scenario in &SCENARIOS {
+        let is_shown = text.contains(&format!("   shown: {}\n", scenario.shown));
+        assert_eq!(is_shown, scenario.name == "six-day-life", "{}: {text}", scenario.name);
+    }
+}
+
+#[test]
+fn list_names_every_scenario() {
+    let output = rehearse(Path::new("/nowhere/edgecert"), &["--list"]);
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+    let text = text(&output);
+    let lines: Vec<_> = text.lines().map(|line| line.split_once(' ').unwrap()).collect();
+    let listed: Vec<_> = lines.iter().map(|(name, summary)| (*name, summary.trim())).collect();
+    let expected = SCENARIOS.iter().map(|scenario| (scenario.name, scenario.summary));
+    assert_eq!(listed, expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn wrong_arguments_are_usage_errors() {
+    let unknown = "'drift-by' for '--scenario <NAME>'\n  [possible values: first-and-renewal, six-day-life, ";
+    for (arguments, expected) in [
+        (&["--scenario", "drift-by"][..], unknown),
+        (&["--scenario", "drift", "--lineage", "."], "'--lineage <DIR>' cannot be used with this scenario"),
+        (&["--list", "--scenario", "all"], "'--list' cannot be used with"),
+    ] {
+        let output = rehearse(&hook(), arguments);
+        let text = text(&output);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(expected) && output.stdout.is_empty(), "{text}");
+    }
+}
+
 #[test]
 fn broken_hooks_fail_the_rehearsal() {
     for (script, expected) in [
@@ -187,16 +272,23 @@ fn endless_output_does_not_delay_the_end() {
     let output = rehearse(&hook, &["--hook-timeout", "1"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("still running after 1 second"));
+    assert!(!text(&output).contains("more lines"), "a failed hook's output is shown in full");
     assert!(output.stdout.len() < 4 << 20, "{} bytes", output.stdout.len());
 }
 
 #[test]
 fn interrupted_rehearsal_leaves_nothing() {
-    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+    for (signal, code, arguments) in [
+        (Signal::INT, 130, &[][..]),
+        (Signal::TERM, 143, &[]),
+        (Signal::HUP, 129, &[]),
+        (Signal::INT, 130, &["--scenario", "all"]),
+    ] {
         let (dir, hook) = script_hook(HANG);
         let temporary = TempDir::new().unwrap();
         let mut command = Command::new(program());
-        command.arg("rehearse").env_clear().env("EDGECERT_BIN", &hook).env("TMPDIR", temporary.path());
+        command.arg("rehearse").args(arguments).env_clear();
+        command.env("EDGECERT_BIN", &hook).env("TMPDIR", temporary.path());
         let rehearsal = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut life = BufReader::new(std::fs::File::open(dir.path().join("life")).unwrap());
         let mut text = String::new();
