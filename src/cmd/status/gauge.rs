@@ -8,6 +8,7 @@ use time::{Duration, OffsetDateTime};
 use super::fleet::{Fleet, LineageStatus, SiteStatus, Subject};
 use super::problem::Level;
 use crate::cli::{LAG, MonitoringArgs, SYNC_AGE, TIME_LEFT, Threshold};
+use crate::leaf::Leaf;
 
 /// A measured duration with its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,19 +70,21 @@ impl<'a> Gauge<'a> {
     }
 
     /// The time left of the deployed leaf, or of a leaf that an edge address was last seen to serve if that expires
-    /// earlier; `None` if unknown.
+    /// earlier or nothing was deployed; `None` if unknown.
     pub(super) fn time_left(
         lineage: &'a LineageStatus,
         site: &'a SiteStatus,
         thresholds: &MonitoringArgs,
         now: OffsetDateTime,
     ) -> Option<Self> {
-        let served = site.served_leaf()?;
-        let deployed = served.not_after - now;
-        let value = site.seen.slack(now).map_or(deployed, |seen| seen.min(deployed));
-        let seen = site.seen_leaf().filter(|seen| seen.not_after < served.not_after);
-        let leaf = seen.unwrap_or(served);
-        let limits = thresholds.time_left(leaf.lifetime());
+        let served = site.served_leaf();
+        let deployed = served.map(|leaf| leaf.not_after - now);
+        // Before the first deployment an address may refuse the name.
+        let is_relevant = served.is_some() || site.seen_leaf().is_some();
+        let seen = site.seen.slack(now).filter(|_| is_relevant);
+        let value = deployed.into_iter().chain(seen).min()?;
+        let leaf = served.into_iter().chain(site.seen_leaf()).min_by_key(|leaf| leaf.not_after);
+        let limits = thresholds.time_left(leaf.and_then(Leaf::lifetime));
         let subject = Subject::Site(&lineage.name, &site.domain);
         Some(Self { quantity: Quantity::TimeLeft, subject, value, limits })
     }

@@ -10,6 +10,7 @@ use super::super::{metrics, table};
 use super::*;
 use crate::cli::{MonitoringArgs, Threshold};
 use crate::report::Style;
+use crate::sightings::EdgeMemory;
 use crate::state::{DamagedFile, LastSync, SyncRecordFault};
 
 /// The exit code and the lines.
@@ -253,6 +254,19 @@ fn time_left_is_judged_by_lifetime() {
         check_text([lineage]).1,
         "x: certificate expires in 10 hours (b.example, at 2026-11-21T22:00:00Z)"
     );
+}
+
+#[test]
+fn seen_leaf_counts_before_the_first_success() {
+    let first = |seen: EdgeMemory| {
+        let mut lineage = LineageStatus { deployed: None, ..pending("x", 60, Duration::MINUTE) };
+        (lineage.sites[0].leaf, lineage.sites[0].outcome) = (None, Outcome::Stale);
+        lineage.sites[0].seen = seen;
+        check([lineage]).0
+    };
+    assert_eq!(first(seen("old", -Duration::HOUR)), 2);
+    assert_eq!(first(seen("old", Duration::days(60))), 0);
+    assert_eq!(first(EdgeMemory::default()), 0);
 }
 
 #[test]
