@@ -181,12 +181,13 @@ impl<'c, 'a> Check<'c, 'a> {
 
     /// Updates what is recorded of a site.
     pub(super) fn update(&self, known: &mut SiteState, now: OffsetDateTime) {
-        if let Some((_, reason)) = self.superseded.iter().find(|(site, _)| known.id == Some(site.id)) {
+        // The bare upload reports no ids.
+        let is_known = |site: &Site| known.id.map_or_else(|| known.domain == site.domain, |id| site.id == id);
+        if let Some((_, reason)) = self.superseded.iter().find(|(site, _)| is_known(site)) {
             (known.outcome, known.detail) = (Outcome::Superseded, Some(reason.clone()));
             known.edge = EdgeMemory::default();
             return;
         }
-        let is_known = |site: &Site| known.id.map_or_else(|| known.domain == site.domain, |id| site.id == id);
         let site = self.sites.iter().find(|site| is_known(site));
         let Some(view) = site.and_then(|site| self.views.get(&site.id)) else { return };
         if let Some(leaf) = &self.lineage.leaf {

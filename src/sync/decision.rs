@@ -38,7 +38,8 @@ pub(super) fn decide<'c, 'a>(
 ) -> Decision<'c, 'a> {
     let recorded = RecordedSites::new(&lineage.sites);
     let sites = account.sites_of(&lineage);
-    let has_all = sites.len() >= lineage.domains.len();
+    // An incomplete listing may lack sites that no other lineage is for.
+    let has_all = sites.len() >= lineage.domains.len() && account.gap_for(&lineage).is_none();
     let (kept, superseded) = split(&lineage, sites, account, deployments, now);
     let is_recorded = recorded.are_superseded(&superseded);
     if kept.is_empty() && !superseded.is_empty() && has_all {
@@ -221,5 +222,116 @@ impl<'s> RecordedSites<'s> {
     fn are_superseded(&self, sites: &[(&Site, String)]) -> bool {
         let is_superseded = |known: &state::SiteState| known.outcome == Outcome::Superseded;
         sites.iter().all(|(site, _)| self.find(site).is_some_and(is_superseded))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use time::macros::datetime;
+
+    use super::super::scan::LeafOnDisk;
+    use super::*;
+    use crate::api::{Gap, List, Listing, Record};
+    use crate::leaf::Leaf;
+    use crate::outcome::ChangedRecords;
+    use crate::settings::{Configuration, Layer, Layers, Settings};
+    use crate::sightings::EdgeMemory;
+    use crate::source::Source;
+    use crate::state::{Deployments, Given, LineageState, Origin, RunOptions, SiteState};
+
+    const NOW: OffsetDateTime = datetime!(2026-06-01 00:00 UTC);
+
+    fn leaf(fingerprint: &str, days: i64) -> Leaf {
+        let not_before = NOW - time::Duration::days(days);
+        let names = vec!["a.example".to_owned(), "b.example".to_owned()];
+        let not_after = not_before + time::Duration::days(90);
+        Leaf { fingerprint: fingerprint.to_owned(), names, not_before, not_after, issuer: None }
+    }
+
+    fn settings() -> Settings {
+        let env = [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "key")];
+        let (flags, env, file) = (Layer::default(), env.into_iter().collect(), Configuration::default());
+        Layers::new(&flags, &env, &file).resolve(&Layer::default(), None).unwrap()
+    }
+
+    /// A lineage that was deployed to these sites, whose records have the same ids; `None`: by the bare upload.
+    fn deployed(leaf: Leaf, sites: &[(&str, Option<u64>, Outcome)]) -> LineageState {
+        let service = Some(settings().base_url.to_string());
+        let options = RunOptions { service, origin: Origin::Hook, ..RunOptions::default() };
+        let mut state = LineageState::begin(None, Source::of_file("/c"), &options, Some(leaf), NOW);
+        let site = |(domain, id, outcome): &(&str, Option<u64>, Outcome)| SiteState {
+            id: *id,
+            domain: domain.parse().unwrap(),
+            cname: None,
+            cert_id: id.or(Some(1)),
+            outcome: outcome.clone(),
+            detail: None,
+            leaf: None,
+            edge: EdgeMemory::default(),
+        };
+        let sites = sites.iter().map(site).collect();
+        state.finish((0, None), sites, &ChangedRecords::default(), &options, NOW);
+        state
+    }
+
+    fn site(id: u64, domain: &str) -> Site {
+        Site {
+            id,
+            domain: domain.parse().unwrap(),
+            cert_id: Some(id),
+            unreadable_cert_id: None,
+            config_synced: true,
+            cname: None,
+            enabled: true,
+            https_enabled: true,
+            disabled_reason: None,
+        }
+    }
+
+    fn record(site: &Site) -> Record {
+        let domains = vec![site.domain.clone()];
+        Record { id: site.id, name: None, domains, is_system_issued: false }
+    }
+
+    /// Decides on a lineage that a later one supersedes for a.example.
+    fn decide_on<T>(own: &LineageState, listing: Listing, then: impl FnOnce(Decision<'_, '_>) -> T) -> T {
+        let other = deployed(leaf("bb", 10), &[("a.example", Some(1), Outcome::Served)]);
+        let mut deployments = Deployments::default();
+        deployments.add("own", own);
+        deployments.add("other", &other);
+        let settings = Arc::new(settings());
+        let deployments = deployments.of_service(&settings.base_url.to_string());
+        let place = ("own".to_owned(), Source::of_file("/c"), None);
+        let on_disk = LeafOnDisk { is_missing: false, leaf: own.leaf.clone() };
+        let options = (Vec::new(), Given::default(), Origin::Standing);
+        let lineage = Candidate::new(place, settings, options, on_disk, Some(own.clone()));
+        then(decide(lineage, &IndexedListing::new(listing), &deployments, NOW))
+    }
+
+    #[test]
+    fn incomplete_listing_leaves_no_lineage_superseded() {
+        let own = [("a.example", Some(1), Outcome::Superseded), ("b.example", Some(2), Outcome::Served)];
+        let own = deployed(leaf("aa", 20), &own);
+        let mut sites = List::complete(vec![site(1, "a.example")]);
+        sites.gaps.push(Gap::any());
+        let listing = Listing { records: List::complete(Vec::new()), sites };
+        decide_on(&own, listing, |decision| assert!(matches!(decision, Decision::Deploy(_))));
+    }
+
+    #[test]
+    fn site_of_bare_upload_is_recorded_as_superseded() {
+        let own = [("a.example", None, Outcome::Uploaded), ("b.example", Some(2), Outcome::Served)];
+        let own = deployed(leaf("aa", 20), &own);
+        let sites = vec![site(1, "a.example"), site(2, "b.example")];
+        let records = sites.iter().map(record).collect();
+        let listing = Listing { records: List::complete(records), sites: List::complete(sites) };
+        decide_on(&own, listing, |decision| {
+            let Decision::Check(check) = decision else { panic!("no check") };
+            let mut known = own.sites[0].clone();
+            check.update(&mut known, NOW);
+            assert_eq!(known.outcome, Outcome::Superseded);
+        });
     }
 }
