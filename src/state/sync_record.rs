@@ -74,6 +74,20 @@ type ShardNumber = (u64, u64);
 const ALL: ShardNumber = (0, 1);
 
 impl SyncRecord {
+    /// The record of a run that ends after the one with this record.
+    pub(crate) fn after(
+        before: Option<&Self>,
+        (exit_code, message): (u8, Option<String>),
+        unattended: bool,
+        now: OffsetDateTime,
+    ) -> Self {
+        let failing = before.filter(|before| before.exit_code != 0);
+        let since = failing.map_or(now, |before| before.failing_since.unwrap_or(before.ended_at));
+        let failing_since = (exit_code != 0).then_some(since);
+        let last_unattended = before.and_then(Self::unattended_at).filter(|_| !unattended);
+        Self { ended_at: now, exit_code, message, failing_since, unattended, last_unattended }
+    }
+
     /// When an unattended run last ended; `None` if none is known.
     pub(crate) fn unattended_at(&self) -> Option<OffsetDateTime> {
         if self.unattended { Some(self.ended_at) } else { self.last_unattended }
@@ -116,7 +130,7 @@ impl Store {
     pub(crate) fn record_sync(
         &self,
         shard: Option<ShardNumber>,
-        (exit_code, message): (u8, Option<String>),
+        result: (u8, Option<String>),
         unattended: bool,
         now: OffsetDateTime,
     ) -> Result<(), WriteError> {
@@ -129,12 +143,7 @@ impl Store {
         };
         let full = read(&self.path(NAME), now).unwrap_or_default();
         let before = own.as_ref().map(|own| own.newer(full.as_ref())).or(full.as_ref());
-        let failing = before.filter(|before| before.exit_code != 0);
-        let since = failing.map_or(now, |before| before.failing_since.unwrap_or(before.ended_at));
-        let failing_since = (exit_code != 0).then_some(since);
-        let last_unattended = before.and_then(SyncRecord::unattended_at).filter(|_| !unattended);
-        let record =
-            SyncRecord { ended_at: now, exit_code, message, failing_since, unattended, last_unattended };
+        let record = SyncRecord::after(before, result, unattended, now);
         let json = serde_json::to_vec(&Versioned { version: VERSION, record: &record });
         // Runs that end at the same moment must not share the temporary file.
         Self::replace(&path, self.file(&name, &format!("{:x}", fastrand::u64(..))), json)

@@ -340,4 +340,4 @@ async fn list_account(
 }
 
 #[cfg(test)]
-mod convergence_test;
+pub(crate) mod histories;

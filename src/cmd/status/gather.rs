@@ -8,44 +8,22 @@ use time::OffsetDateTime;
 
 use super::fleet::{DiskStatus, LeafAge, LineageStatus, Pending, SiteStatus};
 use crate::bundle::{self, Files};
+use crate::cert::KeyType;
 use crate::inventory::{Inventory, Member};
 use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan;
-use crate::source::SourceError;
+use crate::source::{Source, SourceError};
 use crate::state::{Deployments, LineageState, SiteState, StateError};
 use crate::text;
 
 /// Returns the lineages in the order of their names, and the errors of state files.
 pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<LineageStatus>, Vec<StateError>) {
-    let (mut lineages, mut errors) = (Vec::with_capacity(inventory.len()), Vec::new());
-    let (mut deployments, mut ranks) = (Deployments::default(), Vec::with_capacity(inventory.len()));
+    let (mut gathering, mut errors) = (Gathering::default(), Vec::new());
     let visitor = |member: Member<'_>| {
-        ranks.push(member.state.as_ref().and_then(|state| {
-            deployments.add(&member.name, state);
-            Some((state.service.clone()?, state.leaf.clone()?))
-        }));
-        lineages.push(LineageStatus::new(member, now));
-    };
-    inventory.visit(visitor, |error| errors.push(error));
-    for (lineage, rank) in lineages.iter_mut().zip(&ranks) {
-        if let Some((service, rank)) = rank {
-            lineage.mark_superseded(service, rank, &deployments, now);
-        }
-    }
-    lineages.sort_by(|a: &LineageStatus, b| a.name.cmp(&b.name));
-    // Several entries may name a path that leads to no lineage.
-    lineages.dedup_by(|a, b| a.name == b.name);
-    (lineages, errors)
-}
-
-impl LineageStatus {
-    fn new(member: Member<'_>, now: OffsetDateTime) -> Self {
-        let Member { name, source, entry, state, .. } = member;
-        let state = state.as_ref();
-        let disk = match &source {
-            Ok(source) => DiskStatus::read(&source.files, state),
+        let disk = match &member.source {
+            Ok(source) => DiskStatus::read(&source.files, member.state.as_ref()),
             // An entry of the configuration leads to no lineage.
             Err(SourceError::NotALineage { directory, .. })
                 if matches!(directory.try_exists(), Ok(false)) =>
@@ -54,13 +32,61 @@ impl LineageStatus {
             }
             Err(error) => DiskStatus::Unreadable(error.to_string()),
         };
+        gathering.add(member, disk, |source| modified(&source.files.cert).unwrap_or(now));
+    };
+    inventory.visit(visitor, |error| errors.push(error));
+    (gathering.finish(now), errors)
+}
+
+/// The lineages so far, and what they deployed.
+#[derive(Default)]
+pub(super) struct Gathering {
+    lineages: Vec<LineageStatus>,
+    /// The service and the leaf of each.
+    ranks: Vec<Option<(String, Leaf)>>,
+    deployments: Deployments,
+}
+
+impl Gathering {
+    /// Adds a lineage, given what its files hold and when they were written.
+    pub(super) fn add(
+        &mut self,
+        member: Member<'_>,
+        disk: DiskStatus,
+        written_at: impl FnOnce(&Source) -> OffsetDateTime,
+    ) {
+        self.ranks.push(member.state.as_ref().and_then(|state| {
+            self.deployments.add(&member.name, state);
+            Some((state.service.clone()?, state.leaf.clone()?))
+        }));
+        self.lineages.push(LineageStatus::new(member, disk, written_at));
+    }
+
+    /// Returns the lineages in the order of their names.
+    pub(super) fn finish(self, now: OffsetDateTime) -> Vec<LineageStatus> {
+        let Self { mut lineages, ranks, deployments } = self;
+        for (lineage, rank) in lineages.iter_mut().zip(&ranks) {
+            if let Some((service, rank)) = rank {
+                lineage.mark_superseded(service, rank, &deployments, now);
+            }
+        }
+        lineages.sort_by(|a, b| a.name.cmp(&b.name));
+        // Several entries may name a path that leads to no lineage.
+        lineages.dedup_by(|a, b| a.name == b.name);
+        lineages
+    }
+}
+
+impl LineageStatus {
+    fn new(member: Member<'_>, disk: DiskStatus, written_at: impl FnOnce(&Source) -> OffsetDateTime) -> Self {
+        let Member { name, source, entry, state, .. } = member;
+        let state = state.as_ref();
         let source = source.ok();
         let begun = state.and_then(|state| state.pending_since);
         let unseen = || {
             let leaf = disk.leaf().filter(|_| disk.is_unseen())?;
             // A copy may keep the time of a file, or have none.
-            let modified = source.as_ref().and_then(|source| modified(&source.files.cert));
-            Some(modified.unwrap_or(now).max(leaf.not_before))
+            Some(written_at(source.as_ref()?).max(leaf.not_before))
         };
         let pending = begun.or_else(unseen).map(|since| Pending {
             since,
@@ -128,14 +154,19 @@ impl DiskStatus {
             }
             Ok(Ok(chain)) => {
                 let (leaf, key_type) = (chain.leaf.to_leaf(), chain.leaf.public_key.key_type());
-                let age = match state.and_then(|state| state.leaf.as_ref()) {
-                    Some(recorded) if recorded.fingerprint == leaf.fingerprint => LeafAge::Same,
-                    Some(recorded) if leaf.not_before < recorded.not_before => LeafAge::Older,
-                    _ => LeafAge::Newer,
-                };
-                Self::Leaf { leaf, key_type, age }
+                Self::of(leaf, key_type, state)
             }
         }
+    }
+
+    /// The status of files with this leaf.
+    pub(super) fn of(leaf: Leaf, key_type: KeyType, state: Option<&LineageState>) -> Self {
+        let age = match state.and_then(|state| state.leaf.as_ref()) {
+            Some(recorded) if recorded.fingerprint == leaf.fingerprint => LeafAge::Same,
+            Some(recorded) if leaf.not_before < recorded.not_before => LeafAge::Older,
+            _ => LeafAge::Newer,
+        };
+        Self::Leaf { leaf, key_type, age }
     }
 }
 
@@ -181,10 +212,8 @@ fn modified(path: &Path) -> Option<OffsetDateTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cert::KeyType;
     use crate::outcome::ChangedRecords;
     use crate::sightings::EdgeMemory;
-    use crate::source::Source;
     use crate::state::{Origin, RunOptions};
     use time::macros::datetime;
 

@@ -122,3 +122,5 @@ mod agreement_test;
 #[cfg(test)]
 #[allow(clippy::indexing_slicing, reason = "lineages of unit tests")]
 mod fixture;
+#[cfg(test)]
+mod histories_test;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use self::world::Failure;
 pub(crate) use self::world::{
-    Change, Faults, ModelEdge, ModelRecord, ModelSite, NAMES, SITE_NAMES, World, covers,
+    Change, Faults, ModelEdge, ModelRecord, ModelSite, Moment, NAMES, SITE_NAMES, STAGING, World, covers,
 };
 pub(crate) use super::journal::recorded_sites;
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
@@ -15,14 +15,14 @@ use super::rollout::{pending_sites, report_gaps, report_results};
 use super::scope::{Scope, SurveyGroup};
 use super::survey::{Survey, tried};
 use super::upload::UploadResult;
-use super::verdict::report_untouched;
+use super::verdict::{failed_outcome, failed_upload, report_untouched, unused};
 use crate::api::{AttemptError, RequestError, SavedSite, Site};
-use crate::error::{Diagnostic as _, ErrorKind};
+use crate::error::{CommandError, Diagnostic as _, ErrorKind};
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
-use crate::outcome::ChangedRecords;
+use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::{Allow, IndexedListing, Plan, Upload};
-use crate::report::Report;
+use crate::report::{Report, SiteReport};
 use crate::settings::{Guards, Settings, Verify};
 use crate::state::{LineageState, ServiceDeployments, SiteState};
 use crate::verify::EdgeView;
@@ -36,6 +36,8 @@ pub(crate) struct ModelDeployment<'a> {
     pub(crate) guards: Guards,
     /// Upload even for sites that have the leaf.
     pub(crate) force: bool,
+    /// Upload for `domains` and do nothing else.
+    pub(crate) upload_only: bool,
     /// Whether `sync` repeats a pending run.
     pub(crate) is_retry: bool,
     pub(crate) deployments: &'a ServiceDeployments,
@@ -52,6 +54,10 @@ pub(crate) struct ModelResult {
     pub(crate) error: Option<String>,
     pub(crate) sites: Vec<SiteState>,
     pub(crate) records: ChangedRecords,
+    /// The sites that count as served.
+    pub(crate) served: Vec<u64>,
+    /// Whether nothing was changed, for a reason that is not temporary.
+    pub(crate) is_mistake: bool,
 }
 
 impl ModelDeployment<'_> {
@@ -63,18 +69,31 @@ impl ModelDeployment<'_> {
         if let Err(error) = is_finished {
             report.fail(error);
         }
+        let served = report.deployed.sites.iter().filter(|site| site.outcome == Outcome::Served);
         Some(ModelResult {
             exit_code: report.exit_code(),
             error: report.error(),
             sites: recorded_sites(&report.deployed.sites, self.known),
+            served: served.filter_map(|site| site.id).collect(),
+            is_mistake: !report.deployed.changed
+                && !report.errors().is_empty()
+                && report.errors().iter().all(|error| error.kind() != ErrorKind::Temporary),
             records: report.deployed.records,
         })
     }
 
-    fn roll_out(&self, world: &mut World, report: &mut Report) -> Option<anyhow::Result<()>> {
+    fn roll_out(&self, world: &mut World, report: &mut Report) -> Option<Result<(), CommandError>> {
         let leaf = world.leaves[self.leaf].clone();
-        if leaf.not_after < world.now {
-            return Some(Err(anyhow::anyhow!("expired")));
+        let is_untrusted = leaf.issuer.as_deref() == Some(STAGING) && !self.settings.allow_untrusted;
+        if leaf.not_after < world.now || is_untrusted {
+            return Some(Err(CommandError::new(ErrorKind::Refused, "expired or untrusted")));
+        }
+        if let Some(kind) = world.faults.outage {
+            return Some(Err(CommandError::new(kind, "the service is out of order")));
+        }
+        if self.upload_only {
+            self.upload_only(world, report);
+            return Some(Ok(()));
         }
         let names = names_of(&leaf);
         let account = self.listing.around(&names, self.domains, []);
@@ -97,13 +116,13 @@ impl ModelDeployment<'_> {
         match scope.has_sites(self.settings.skip_unmatched, report) {
             Ok(true) => {}
             Ok(false) => return Some(Ok(())),
-            Err(error) => return Some(Err(anyhow::anyhow!("{error}"))),
+            Err(error) => return Some(Err(error)),
         }
         if scope.needs_survey() {
             scope.survey = self.observe(world, &scope.survey_groups());
         }
         let plan = scope.plan();
-        if is_killed(world) {
+        if world.is_killed() {
             return None;
         }
         self.carry_out(world, &plan, &scope, report)?;
@@ -145,7 +164,7 @@ impl ModelDeployment<'_> {
     ) -> Option<()> {
         let results: Vec<UploadResult> =
             plan.uploads.iter().map(|upload| self.upload(world, upload)).collect();
-        if is_killed(world) {
+        if world.is_killed() {
             return None;
         }
         let mut sites = pending_sites(plan, &results, self.settings.verify);
@@ -155,6 +174,35 @@ impl ModelDeployment<'_> {
         }
         report_results(plan, &results, &sites, scope, self.settings, report);
         Some(())
+    }
+
+    /// The bare upload: no listing, no handshakes.
+    fn upload_only(&self, world: &mut World, report: &mut Report) {
+        for domain in self.domains {
+            let (outcome, cert_id) = match self.upload_for(world, domain) {
+                Ok(StoredRecord { id, is_new, .. }) => {
+                    report.deployed.changed = true;
+                    report.deployed.records.stored.push(id);
+                    if is_new && !world.sites.iter().any(|site| site.cert_id == Some(id)) {
+                        report.fail(unused(domain, id));
+                        (Outcome::Misbound, None)
+                    } else {
+                        (Outcome::Uploaded, Some(id))
+                    }
+                }
+                Err(failed) => {
+                    report.deployed.changed |= failed.may_be_done;
+                    report.deployed.records.is_any_possible |= failed.may_be_done;
+                    report.fail(failed_upload(domain, &failed));
+                    (failed_outcome(&failed), None)
+                }
+            };
+            let mut site = SiteReport { cert_id, ..SiteReport::new(domain, outcome, None) };
+            if self.settings.verify == Verify::Off && site.outcome.is_deployed() {
+                site.findings = None;
+            }
+            report.deployed.sites.push(site);
+        }
     }
 
     fn upload(&self, world: &mut World, upload: &Upload<'_>) -> UploadResult {
@@ -180,6 +228,9 @@ impl ModelDeployment<'_> {
         if bind(world, sites, is_missing) {
             read(world, sites);
         }
+        if self.settings.wait.is_zero() {
+            return;
+        }
         for is_last in [false, true] {
             if self.settings.verify != Verify::Off {
                 for site in sites.iter_mut().filter(|site| site.is_handshake_due(is_last)) {
@@ -195,11 +246,6 @@ impl ModelDeployment<'_> {
 
 fn names_of(leaf: &Leaf) -> Names {
     Names::of(leaf.names.iter().map(String::as_str))
-}
-
-/// Whether the run is killed at this point.
-fn is_killed(world: &mut World) -> bool {
-    world.rng.u8(..16) < world.faults.killed
 }
 
 fn read(world: &World, sites: &mut [PendingSite<'_>]) {

@@ -1,12 +1,14 @@
 //! The modelled service: its rules as the API document states them, independent of the code that uses it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::LazyLock;
 
 use fastrand::Rng;
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use crate::api::{Gap, List, Listing, Record, Site};
+use crate::error::ErrorKind;
 use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::verify::fixture::Shown;
@@ -16,6 +18,8 @@ use crate::verify::{EdgeView, OtherLeaf};
 pub(crate) const NAMES: [&str; 7] =
     ["a.example", "b.example", "c.example", "*.a.example", "x.a.example", "y.a.example", "*.example"];
 pub(crate) const SITE_NAMES: usize = 6;
+/// The issuer of the leaves that nobody trusts.
+pub(crate) const STAGING: &str = "staging";
 
 static DOMAINS: LazyLock<Vec<Domain>> =
     LazyLock::new(|| NAMES.iter().map(|name| name.parse().unwrap()).collect());
@@ -28,6 +32,8 @@ pub(crate) struct World {
     pub(crate) records: BTreeMap<u64, ModelRecord>,
     pub(crate) leaves: Vec<Leaf>,
     pub(crate) now: OffsetDateTime,
+    /// How long the service has had no faults.
+    pub(crate) healthy: Duration,
     pub(crate) faults: Faults,
     pub(crate) rng: Rng,
     /// What this host sent, most recent last.
@@ -35,6 +41,8 @@ pub(crate) struct World {
     /// Whether `config_synced` is false while the new content of a record is being pushed.
     pub(crate) announces_content: bool,
     pub(crate) last_record: u64,
+    /// Number of events, of requests that failed and of runs that were killed.
+    pub(crate) disturbances: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -50,11 +58,18 @@ pub(crate) struct ModelSite {
     pub(crate) edges: Vec<ModelEdge>,
 }
 
+/// A time, and `World::healthy` by then.
+pub(crate) type Moment = (OffsetDateTime, Duration);
+
 /// An address of a site's edge.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelEdge {
     pub(crate) leaf: Option<usize>,
     pub(crate) is_reachable: bool,
+    /// Whether no push reaches it for now.
+    pub(crate) is_left_behind: bool,
+    /// Since when it shows what it shows now.
+    pub(crate) since: Moment,
 }
 
 #[derive(Clone, Debug)]
@@ -67,6 +82,8 @@ pub(crate) struct ModelRecord {
 /// What goes wrong in a round.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
+    /// Every request fails like this, and nothing is carried out.
+    pub(crate) outage: Option<ErrorKind>,
     /// Out of 16, how many requests fail; some of them are carried out.
     pub(crate) failing: u8,
     /// Before anything is sent, no edge responds.
@@ -83,7 +100,6 @@ pub(crate) struct Faults {
 
 /// A request of this host that the service carried out.
 #[derive(Clone, Debug)]
-#[expect(dead_code, reason = "for the messages of failing tests")]
 pub(crate) enum Change {
     /// `replaced` is the previous leaf. If the response was lost, only `replaced` identifies the record.
     Upload { leaf: usize, record: u64, replaced: Option<usize>, is_lost: bool },
@@ -112,6 +128,10 @@ pub(crate) fn covers(leaf: &Leaf, domain: usize) -> bool {
 }
 
 impl World {
+    pub(crate) fn moment(&self) -> Moment {
+        (self.now, self.healthy)
+    }
+
     pub(crate) fn domain(index: usize) -> Domain {
         DOMAINS[index].clone()
     }
@@ -190,11 +210,20 @@ impl World {
 
     fn failure(&mut self) -> Option<Failure> {
         let fails = self.rng.u8(..16) < self.faults.failing;
+        self.disturbances += usize::from(fails);
         fails.then(|| if self.rng.bool() { Failure::Busy } else { Failure::Lost })
+    }
+
+    /// Whether the run is killed at this point.
+    pub(super) fn is_killed(&mut self) -> bool {
+        let is_killed = self.rng.u8(..16) < self.faults.killed;
+        self.disturbances += usize::from(is_killed);
+        is_killed
     }
 
     /// Lets the configuration reach the edges. Without a record they keep what they serve.
     pub(crate) fn push(&mut self) {
+        let moment = self.moment();
         for at in 0..self.sites.len() {
             let leaf = self.bound_leaf(at);
             let site = &mut self.sites[at];
@@ -202,8 +231,11 @@ impl World {
                 continue;
             }
             site.is_synced = true;
-            for edge in &mut site.edges {
-                edge.leaf = leaf.or(edge.leaf.filter(|_| site.cert_id.is_some()));
+            for edge in site.edges.iter_mut().filter(|edge| !edge.is_left_behind) {
+                let pushed = leaf.or(edge.leaf.filter(|_| site.cert_id.is_some()));
+                if pushed != edge.leaf {
+                    (edge.leaf, edge.since) = (pushed, moment);
+                }
             }
         }
     }
@@ -259,5 +291,25 @@ impl World {
 
     fn served(&self, leaf: usize, site: usize) -> OtherLeaf {
         OtherLeaf { leaf: self.leaves[leaf].clone(), covers_site: self.covers(leaf, site) }
+    }
+}
+
+impl fmt::Display for ModelSite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        write!(f, "{} on record {}", NAMES[self.domain], number(self.cert_id))?;
+        if !self.is_enabled {
+            write!(f, ", disabled")?;
+        }
+        if self.is_push_held {
+            write!(f, ", push held")?;
+        }
+        for edge in &self.edges {
+            let leaf = number(edge.leaf.map(|leaf| leaf as u64));
+            let reach = if edge.is_reachable { "" } else { " cut off" };
+            let push = if edge.is_left_behind { " left behind" } else { "" };
+            write!(f, ", serves {leaf}{reach}{push}")?;
+        }
+        Ok(())
     }
 }

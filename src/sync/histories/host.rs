@@ -1,33 +1,43 @@
-//! A host with lineages, and one run of `sync` on it.
+//! A host with lineages, and the runs on it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
-use time::Duration;
+use time::{Duration, OffsetDateTime};
 
 use super::super::check::Check;
 use super::super::decision::{Decision, decide};
 use super::super::scan::{Candidate, LeafOnDisk};
 use super::super::schedule::{Job, Schedule};
-use super::invariants::BeforeDeployment;
+use super::invariants::{BeforeDeployment, Sent};
 use super::scenario;
-use crate::deploy::model::{Change, ModelDeployment, ModelResult, World, recorded_sites};
-use crate::deploy::run_options;
+use crate::deploy::model::{Change, ModelDeployment, ModelResult, Moment, World, recorded_sites};
+use crate::deploy::{incomplete_listing, run_options};
+use crate::error::ErrorKind;
+use crate::inventory::Member;
+use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::ChangedRecords;
 use crate::plan::IndexedListing;
-use crate::settings::{Settings, Verify};
+use crate::settings::{Layer, Settings, Verify};
 use crate::source::Source;
-use crate::state::{Deployments, Given, LineageState, Origin, RunOptions, ServiceDeployments};
+use crate::state::{
+    Deployments, Given, LineageState, Origin, RunOptions, ServiceDeployments, SiteState, SyncRecord,
+};
 use crate::verify::EdgeView;
 
-#[derive(Debug)]
-pub(super) struct Host {
+pub(crate) struct Host {
     pub(super) lineages: Vec<HostLineage>,
     /// By record, the lineage and the leaf that this host stored there last and has to remember.
     pub(super) stored: BTreeMap<u64, (usize, usize)>,
     pub(super) has_run_by_hand: bool,
+    pub(crate) last_sync: Option<SyncRecord>,
+    /// When anything but `sync` last happened.
+    pub(super) disturbed_at: Moment,
+    /// What was sent, and the number of disturbances by then.
+    pub(super) sent: Sent,
+    /// The runs since the last step; `None`: nobody reads them.
+    pub(super) runs: Option<Vec<String>>,
 }
 
 pub(super) struct HostLineage {
@@ -40,9 +50,26 @@ pub(super) struct HostLineage {
     pub(super) settings: Arc<Settings>,
     pub(super) source: Source,
     pub(super) state: Option<LineageState>,
+    /// When the leaf on disk was written.
+    pub(super) written_at: Moment,
+    /// How long its leaves are valid.
+    pub(super) lifetime: Duration,
+    pub(super) renews_at: OffsetDateTime,
 }
 
 impl Host {
+    pub(super) fn new(disturbed_at: Moment) -> Self {
+        Self {
+            lineages: Vec::new(),
+            stored: BTreeMap::new(),
+            has_run_by_hand: false,
+            last_sync: None,
+            disturbed_at,
+            sent: Sent::default(),
+            runs: None,
+        }
+    }
+
     /// Loses the state of a lineage.
     pub(super) fn forget(&mut self, at: usize) {
         self.lineages[at].state = None;
@@ -63,15 +90,38 @@ impl Host {
         }
     }
 
-    /// One `sync`, an hour after the last one: `verify_every` is an hour, too.
-    pub(super) fn round(&mut self, world: &mut World) {
-        world.now += Duration::HOUR;
-        world.push();
+    /// The lineages as `status` gathers them, each with its leaf on disk and when that was written.
+    pub(crate) fn members<'h>(
+        &'h self,
+        world: &'h World,
+    ) -> impl Iterator<Item = (Member<'h>, &'h Leaf, OffsetDateTime)> {
+        self.lineages.iter().map(|lineage| {
+            let (name, source, state) = (lineage.name.clone(), lineage.source.clone(), lineage.state.clone());
+            let member = Member { name, source: Ok(source), entry: None, state, is_unclaimed: false };
+            (member, &world.leaves[lineage.leaf], lineage.written_at.0)
+        })
+    }
+
+    /// One `sync`. If the host reboots, it leaves no record.
+    pub(super) fn sync(&mut self, world: &mut World) {
+        if let Some(exit_code) = self.sync_all(world) {
+            let last = self.last_sync.take();
+            self.last_sync = Some(SyncRecord::after(last.as_ref(), (exit_code, None), true, world.now));
+        }
+    }
+
+    fn sync_all(&mut self, world: &mut World) -> Option<u8> {
+        if let Some(kind) = world.faults.outage {
+            return Some(kind.exit_code());
+        }
         let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
+        let gaps = listing.listing().gaps().filter(|gap| gap.may_hide(|_| false));
+        let mut codes: Vec<u8> = gaps.map(|gap| incomplete_listing(gap).kind().exit_code()).collect();
         let mut due = Vec::new();
         for lineage in &mut self.lineages {
             match decide(lineage.scan(world), &listing, &deployments, world.now) {
-                Decision::Unchanged | Decision::Superseded | Decision::Expired(..) => {}
+                Decision::Unchanged | Decision::Superseded => {}
+                Decision::Expired(..) => codes.push(ErrorKind::Refused.exit_code()),
                 Decision::Deploy(job) => due.push(job),
                 Decision::Check(check) => due.extend(lineage.check(check, world)),
             }
@@ -80,12 +130,13 @@ impl Host {
         // They run at the same time.
         world.rng.shuffle(&mut schedule.independent);
         for job in &schedule.independent {
-            self.deploy_job(job, &listing, &deployments, world);
+            codes.push(self.deploy_job(job, &listing, &deployments, world)?);
         }
         for job in &schedule.conflicting {
             let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
-            self.deploy_job(job, &listing, &deployments, world);
+            codes.push(self.deploy_job(job, &listing, &deployments, world)?);
         }
+        Some(ErrorKind::most_severe_code(codes))
     }
 
     fn deploy_job(
@@ -94,10 +145,21 @@ impl Host {
         listing: &IndexedListing,
         deployments: &ServiceDeployments,
         world: &mut World,
-    ) {
+    ) -> Option<u8> {
         let at = self.lineages.iter().position(|lineage| lineage.name == job.lineage.name).unwrap();
         let run = self.lineages[at].next_run(world);
-        self.deploy(at, &run, listing, deployments, world);
+        let result = self.deploy(at, &run, (listing, deployments), world)?;
+        if let Some(line) = self.runs.as_mut().and_then(|runs| runs.last_mut()) {
+            *line = format!("{line} ({})", job.reason);
+        }
+        Some(result.exit_code)
+    }
+
+    /// The hook of a client.
+    pub(super) fn hook(&mut self, at: usize, world: &mut World) {
+        let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
+        let run = self.lineages[at].run(Given::default(), Origin::Hook);
+        self.deploy(at, &run, (&listing, &deployments), world);
     }
 
     fn deployments(&self) -> ServiceDeployments {
@@ -114,12 +176,10 @@ impl Host {
     pub(super) fn by_hand(&mut self, at: usize, given: Given, force: bool, world: &mut World) {
         self.has_run_by_hand = true;
         let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
-        let (sent, before) = (world.changes.len(), self.lineages[at].state.clone());
+        let before = self.lineages[at].state.clone();
         let run = Run { force, ..self.lineages[at].run(given, Origin::Hand) };
-        self.deploy(at, &run, &listing, &deployments, world);
-        let result = self.lineages[at].state.as_ref().and_then(|state| state.result.as_ref());
-        let is_mistake = result.is_some_and(|result| ![0, 75].contains(&result.exit_code));
-        if is_mistake && world.changes.len() == sent {
+        let result = self.deploy(at, &run, (&listing, &deployments), world);
+        if result.is_some_and(|result| result.is_mistake) {
             self.lineages[at].state = before;
         }
     }
@@ -128,10 +188,9 @@ impl Host {
         &mut self,
         at: usize,
         run: &Run,
-        listing: &IndexedListing,
-        deployments: &ServiceDeployments,
+        (listing, deployments): (&IndexedListing, &ServiceDeployments),
         world: &mut World,
-    ) {
+    ) -> Option<ModelResult> {
         let before = BeforeDeployment::new(self, at, run, world);
         let lineage = &self.lineages[at];
         let leaf = &world.leaves[lineage.leaf];
@@ -148,6 +207,7 @@ impl Host {
             settings: &run.settings,
             guards: run.given.guards,
             force: run.force,
+            upload_only: run.is_upload_only(),
             is_retry: run.origin == Origin::Retry,
             deployments,
             deployed: &deployed,
@@ -155,12 +215,19 @@ impl Host {
             known: &state,
             listing,
         };
-        if let Some(ModelResult { exit_code, error, sites, records }) = deployment.run(world) {
-            state.finish((exit_code, error), sites, &records, &lineage.options(run), world.now);
+        let mut result = deployment.run(world);
+        if let Some(ModelResult { exit_code, error, sites, records, .. }) = &mut result {
+            let (ended, sites) = ((*exit_code, error.take()), std::mem::take(sites));
+            state.finish(ended, sites, records, &lineage.options(run), world.now);
         }
-        before.check(&state, run, world);
+        if let Some(runs) = &mut self.runs {
+            runs.push(run.describe(&lineage.name, &state, before.changes(world)));
+        }
+        before.check(&state, result.as_ref(), run, world);
+        self.sent.check(before.changes(world), before.disturbances, run, world);
         self.remember(at, before.changes(world), state.result.is_some());
         self.lineages[at].state = Some(state);
+        result
     }
 }
 
@@ -173,11 +240,38 @@ pub(super) struct Run {
     pub(super) force: bool,
 }
 
+impl Run {
+    /// Whether this is the bare upload.
+    pub(super) fn is_upload_only(&self) -> bool {
+        let is_by_hand = matches!(self.origin, Origin::Hook | Origin::Hand);
+        is_by_hand && !self.given.domains.is_empty() && self.settings.wait.is_zero()
+    }
+
+    /// Whether it relies on the service's word.
+    pub(super) fn is_unverified(&self) -> bool {
+        self.is_upload_only() || self.settings.verify == Verify::Off
+    }
+
+    fn describe(&self, lineage: &str, state: &LineageState, changes: &[Change]) -> String {
+        let outcome = |site: &SiteState| format!("{} {}", site.domain, site.outcome);
+        let sites: Vec<String> = state.sites.iter().map(outcome).collect();
+        let end = state.result.as_ref().map_or_else(
+            || "killed".to_owned(),
+            |result| format!("exit {} {}", result.exit_code, result.error.as_deref().unwrap_or_default()),
+        );
+        let given = serde_json::to_string(&self.given).unwrap();
+        let force = if self.force { " --force" } else { "" };
+        format!("{lineage} {:?} {given}{force}: {sites:?} {end} {changes:?}", self.origin)
+    }
+}
+
 impl HostLineage {
     /// A run with these options, which the configuration completes.
     fn run(&self, given: Given, origin: Origin) -> Run {
         let domains = if given.domains.is_empty() { &self.domains } else { &given.domains };
         let (domains, settings) = (domains.clone(), scenario::with(&self.settings, &given.settings));
+        // It is for this run only.
+        let given = Given { settings: Layer { wait: None, ..given.settings }, ..given };
         Run { domains, settings, given, origin, force: false }
     }
 
@@ -231,27 +325,5 @@ impl HostLineage {
             state.update_sites(|site| check.update(site, world.now), check.checked_at(world.now));
         }
         drift.map(|reason| Job { lineage: check.lineage, reason })
-    }
-
-    /// Whether every address of an edge must be reached.
-    pub(super) fn is_strict(&self) -> bool {
-        self.settings.verify == Verify::Require
-    }
-}
-
-impl fmt::Debug for HostLineage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sites = self.state.iter().flat_map(|state| &state.sites);
-        let sites: Vec<String> = sites.map(|site| format!("{site:?}")).collect();
-        let result = self.state.as_ref().map(|state| (&state.result, state.pending_since));
-        let domains: Vec<String> = self.domains.iter().map(ToString::to_string).collect();
-        f.debug_struct(&self.name)
-            .field("leaf", &self.leaf)
-            .field("domains", &domains)
-            .field("rebind", &self.settings.rebind)
-            .field("is_strict", &self.is_strict())
-            .field("sites", &sites)
-            .field("result", &result)
-            .finish_non_exhaustive()
     }
 }

@@ -1,13 +1,15 @@
-//! What must hold of each deployment, and once nothing more is sent.
+//! What must hold of each deployment, after each step, and once nothing more is sent.
+
+use std::collections::BTreeMap;
 
 use time::Duration;
 
 use super::host::{Host, HostLineage, Run};
-use crate::deploy::model::{Change, ModelSite, NAMES, World, covers};
+use crate::deploy::model::{Change, ModelEdge, ModelResult, ModelSite, NAMES, STAGING, World, covers};
 use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::Outcome;
-use crate::settings::Guards;
+use crate::settings::{Guards, Verify};
 use crate::state::{LineageState, Origin, SiteState};
 
 /// What a deployment finds.
@@ -23,6 +25,7 @@ pub(super) struct BeforeDeployment {
     later: Vec<u64>,
     /// Number of changes so far.
     sent: usize,
+    pub(super) disturbances: usize,
 }
 
 impl BeforeDeployment {
@@ -52,6 +55,7 @@ impl BeforeDeployment {
             later: world.records.keys().copied().filter(is_later).collect(),
             wanted,
             sent: world.changes.len(),
+            disturbances: disturbances(world),
         }
     }
 
@@ -60,7 +64,12 @@ impl BeforeDeployment {
         &world.changes[self.sent..]
     }
 
-    pub(super) fn check(&self, state: &LineageState, run: &Run, world: &World) {
+    pub(super) fn check(&self, state: &LineageState, result: Option<&ModelResult>, run: &Run, world: &World) {
+        self.check_served(result, world);
+        self.check_sightings(state, world);
+        if run.is_unverified() {
+            return;
+        }
         let Guards { allow_shrink, allow_older, .. } = run.given.guards;
         if !allow_shrink {
             self.check_coverage(world);
@@ -83,14 +92,21 @@ impl BeforeDeployment {
         let faults = &world.faults;
         let is_partial = faults.hidden_site.is_some() || faults.hides_records_after.is_some();
         assert!(!has_succeeded || !is_partial, "success with an incomplete listing");
-        self.check_sightings(state, world);
-        if has_succeeded && !world.faults.is_blind && !allow_older {
+        if has_succeeded && !world.faults.is_blind && !allow_older && !run.settings.wait.is_zero() {
             for site in self.wanted.iter().filter(|site| is_visible(&world.sites[**site])) {
                 // `Fixpoint` checks the sites on which another lineage supersedes this one.
-                if recorded(state, *site).is_none_or(|known| known.outcome != Outcome::Superseded) {
+                if recorded(state, *site, world).is_none_or(|known| known.outcome != Outcome::Superseded) {
                     self.check_success(&world.sites[*site], changes, world);
                 }
             }
+        }
+    }
+
+    /// A site counts as served only if no address that can be reached shows another leaf.
+    fn check_served(&self, result: Option<&ModelResult>, world: &World) {
+        for site in result.iter().flat_map(|result| &result.served) {
+            let site = &world.sites[usize::try_from(*site).unwrap() - 1];
+            assert!(site.is_enabled && shows(site, self.leaf), "served, but it is not: {site}");
         }
     }
 
@@ -145,9 +161,96 @@ impl BeforeDeployment {
     }
 }
 
-fn recorded(state: &LineageState, site: usize) -> Option<&SiteState> {
-    state.sites.iter().find(|known| known.id == Some(site as u64 + 1))
+fn recorded<'s>(state: &'s LineageState, site: usize, world: &World) -> Option<&'s SiteState> {
+    let is_it = |known: &&SiteState| known.id == Some(site as u64 + 1);
+    // The bare upload reports no ids, and a site may have been deleted and created again.
+    let has_domain = |known: &&SiteState| World::index_of(&known.domain) == world.sites[site].domain;
+    let by_domain = || state.sites.iter().find(has_domain).filter(|_| !world.sites[site].is_deleted);
+    state.sites.iter().find(is_it).or_else(by_domain)
 }
+
+/// The number of disturbances so far: also the expiry of a leaf changes what is to be done.
+fn disturbances(world: &World) -> usize {
+    world.disturbances + world.leaves.iter().filter(|leaf| leaf.not_after < world.now).count()
+}
+
+/// The changes that runs made, each with the number of disturbances before the last run that made it.
+#[derive(Default)]
+pub(super) struct Sent(BTreeMap<(Option<usize>, u64, Option<usize>), usize>);
+
+impl Sent {
+    /// No change is repeated unless something happened since: neither an upload nor, in turn with others, a binding. As
+    /// long as a push is not confirmed, the site cannot be read, or its edge does not show the leaf, runs upload it again.
+    pub(super) fn check(&mut self, changes: &[Change], disturbances: usize, run: &Run, world: &World) {
+        for change in changes {
+            let (key, is_lagging) = match *change {
+                Change::Upload { leaf, record, replaced, .. } => {
+                    let mut sites = world.sites.iter().filter(|site| site.cert_id == Some(record));
+                    let is_lagging = world.faults.is_unreadable
+                        || sites.any(|site| !site.is_synced || !site.is_enabled || !shows(site, leaf));
+                    ((None, record, Some(leaf)), replaced == Some(leaf) && is_lagging)
+                }
+                Change::Bind { site, to, .. } => ((Some(site), to, None), false),
+            };
+            if run.force || run.is_unverified() {
+                self.0.remove(&key);
+                continue;
+            }
+            let last = self.0.insert(key, disturbances);
+            assert!(
+                is_lagging || last.is_none_or(|last| last < disturbances),
+                "repeated although nothing happened: {change:?}"
+            );
+        }
+    }
+}
+
+/// How long the thresholds of `status --check` let a deployment be pending.
+pub(super) const MAX_LAG: Duration = Duration::hours(7);
+/// Time after which `status --check` notices what nobody told it: that `sync` does not run, and then that it fails.
+const MAX_UNNOTICED: Duration = Duration::hours(3 + 6);
+
+/// No certificate expires at the edge while a valid one is on disk, and nothing has happened and the service been in order
+/// for an hour, unless `status --check` reports it.
+pub(super) fn check_expired(world: &World, host: &Host, judge: impl Fn() -> Vec<(Option<String>, String)>) {
+    for (at, site) in world.sites.iter().enumerate().filter(|(_, site)| is_visible(site)) {
+        let has_expired = |edge: &&ModelEdge| {
+            let has_expired =
+                |leaf: usize| world.leaves[leaf].not_after < world.now && world.covers(leaf, at);
+            edge.is_reachable && edge.leaf.is_some_and(has_expired)
+        };
+        for edge in site.edges.iter().filter(has_expired) {
+            let Some((_, winner)) = host.latest(at, world) else { continue };
+            let (since, healthy) = winner.written_at.max(host.disturbed_at).max(edge.since);
+            let is_due = world.now - since > MAX_UNNOTICED && world.healthy - healthy > Duration::HOUR;
+            if !is_due || winner.next_run(world).settings.verify == Verify::Off {
+                continue;
+            }
+            let problems = judge();
+            assert!(
+                reports(&problems, host, at, world),
+                "expired unnoticed: {site}, although {} is valid: {problems:?}",
+                winner.name
+            );
+        }
+    }
+}
+
+/// Whether problems are about the host or a lineage that is for a site.
+fn reports(problems: &[(Option<String>, String)], host: &Host, site: usize, world: &World) -> bool {
+    problems.iter().any(|(lineage, _)| lineage.as_ref().is_none_or(|name| host.is_for(name, site, world)))
+}
+
+/// The state of a lineage has a bounded size.
+pub(super) fn check_size(host: &Host) {
+    for state in host.lineages.iter().filter_map(|lineage| lineage.state.as_ref()) {
+        let size = serde_json::to_vec(state).unwrap().len();
+        assert!(size <= MAX_STATE, "a state of {size} bytes: {state:#?}");
+    }
+}
+
+/// Of a state with up to six sites of two addresses.
+const MAX_STATE: usize = 8 << 10;
 
 /// Whether handshakes can show what a site serves.
 fn is_visible(site: &ModelSite) -> bool {
@@ -170,8 +273,12 @@ fn is_seen(record: u64, world: &World) -> bool {
 
 /// Whether a site is bound to a record with a leaf, and no address that can be reached serves another.
 fn is_served(site: usize, leaf: usize, world: &World) -> bool {
-    let mut edges = world.sites[site].edges.iter().filter(|edge| edge.is_reachable);
-    world.bound_leaf(site) == Some(leaf) && edges.all(|edge| edge.leaf == Some(leaf))
+    world.bound_leaf(site) == Some(leaf) && shows(&world.sites[site], leaf)
+}
+
+/// Whether every address of a site that can be reached shows a leaf.
+fn shows(site: &ModelSite, leaf: usize) -> bool {
+    site.edges.iter().filter(|edge| edge.is_reachable).all(|edge| edge.leaf == Some(leaf))
 }
 
 impl HostLineage {
@@ -186,19 +293,21 @@ impl HostLineage {
         (0..world.sites.len()).filter(is_requested).collect()
     }
 
+    /// Whether its leaf can be deployed.
     fn is_valid(&self, world: &World) -> bool {
-        world.leaves[self.leaf].not_after >= world.now
+        let leaf = &world.leaves[self.leaf];
+        leaf.not_after >= world.now && leaf.issuer.as_deref() != Some(STAGING)
     }
 
-    fn outcome(&self, site: usize) -> Option<&Outcome> {
-        recorded(self.state.as_ref()?, site).map(|known| &known.outcome)
+    fn outcome(&self, site: usize, world: &World) -> Option<&Outcome> {
+        recorded(self.state.as_ref()?, site, world).map(|known| &known.outcome)
     }
 
     /// The leaf that was deployed to a site last. A site that the lineage is not for has it as long as it is bound to
     /// the same record.
     fn deployed_to<'w>(&'w self, site: usize, world: &'w World) -> Option<&'w Leaf> {
         let state = self.state.as_ref()?;
-        let known = recorded(state, site)?;
+        let known = recorded(state, site, world)?;
         let is_asked_for = state.domains.is_empty() || state.domains.contains(&known.domain);
         let has_failed = matches!(known.outcome, Outcome::Queued | Outcome::Guarded | Outcome::Refused);
         match () {
@@ -217,6 +326,24 @@ impl HostLineage {
 }
 
 impl Host {
+    /// Of the lineages that are for a site, the one with the latest valid leaf on disk, and its index.
+    fn latest(&self, site: usize, world: &World) -> Option<(usize, &HostLineage)> {
+        let candidates = self.lineages.iter().enumerate().filter(|(_, lineage)| {
+            lineage.is_valid(world)
+                && lineage.requested(&lineage.next_run(world).domains, world).contains(&site)
+        });
+        candidates.max_by_key(|(_, lineage)| world.leaves[lineage.leaf].rank())
+    }
+
+    /// Whether a lineage is for a site, or was deployed to it.
+    fn is_for(&self, name: &str, site: usize, world: &World) -> bool {
+        let mut named = self.lineages.iter().filter(|lineage| lineage.name == name);
+        named.any(|lineage| {
+            let known = lineage.state.as_ref().and_then(|state| recorded(state, site, world));
+            known.is_some() || lineage.requested(&lineage.next_run(world).domains, world).contains(&site)
+        })
+    }
+
     /// The later, valid leaves that other lineages deployed to a site.
     fn later_leaves<'h>(
         &'h self,
@@ -252,6 +379,8 @@ impl Host {
 pub(super) struct Fixpoint<'a> {
     pub(super) world: &'a World,
     pub(super) host: &'a Host,
+    /// The problems that `status --check` will report.
+    pub(super) named: &'a [(Option<String>, String)],
 }
 
 impl Fixpoint<'_> {
@@ -269,12 +398,17 @@ impl Fixpoint<'_> {
     fn check_success(&self, at: usize, site: usize) {
         let (world, lineage) = (self.world, &self.host.lineages[at]);
         // If its leaf has expired, every `sync` fails.
-        let requested = lineage.requested(&lineage.next_run(world).domains, world);
-        if !lineage.has_succeeded() || !lineage.is_valid(world) || !requested.contains(&site) {
+        let next = lineage.next_run(world);
+        let requested = lineage.requested(&next.domains, world);
+        if next.settings.verify == Verify::Off
+            || !lineage.has_succeeded()
+            || !lineage.is_valid(world)
+            || !requested.contains(&site)
+        {
             return;
         }
         let name = &lineage.name;
-        if lineage.outcome(site) == Some(&Outcome::Superseded) {
+        if lineage.outcome(site, world) == Some(&Outcome::Superseded) {
             let mut later = self.host.later_leaves(at, site, world);
             assert!(
                 later.any(|(other, leaf)| !other.has_succeeded()
@@ -293,7 +427,9 @@ impl Fixpoint<'_> {
     /// The slack is never longer than that of an address that can be reached, nor shorter if all can be.
     fn check_slack(&self, at: usize, site: usize) {
         let (world, lineage) = (self.world, &self.host.lineages[at]);
-        let Some(known) = lineage.state.as_ref().and_then(|state| recorded(state, site)) else { return };
+        let Some(known) = lineage.state.as_ref().and_then(|state| recorded(state, site, world)) else {
+            return;
+        };
         let own = &world.leaves[lineage.leaf];
         let (left, slack) = (own.not_after - world.now, known.edge.slack(world.now));
         assert!(
@@ -319,23 +455,22 @@ impl Fixpoint<'_> {
     /// Of the lineages that are for a site, the one with the latest leaf is served, unless its state says why not.
     fn check_winner(&self, site: usize) {
         let world = self.world;
-        let candidates = self.host.lineages.iter().enumerate();
-        let candidates = candidates.filter(|(_, lineage)| {
-            lineage.is_valid(world)
-                && lineage.requested(&lineage.next_run(world).domains, world).contains(&site)
-        });
-        let latest = candidates.max_by_key(|(_, lineage)| world.leaves[lineage.leaf].rank());
-        let Some((at, winner)) = latest else { return };
+        let Some((at, winner)) = self.host.latest(site, world) else { return };
+        if winner.next_run(world).settings.verify == Verify::Off {
+            return;
+        }
         let mut later = self.host.later_leaves(at, site, world);
-        let is_explained = match winner.outcome(site) {
+        let is_explained = match winner.outcome(site, world) {
             Some(Outcome::Guarded | Outcome::Misbound) => !winner.has_succeeded(),
             Some(Outcome::Superseded) => later.any(|(other, _)| !other.has_succeeded()),
             _ => false,
         };
+        let is_named = || reports(self.named, self.host, site, world);
         assert!(
-            self.is_served_from(site, at) || is_explained,
-            "site {site} does not serve the latest leaf, that of {}",
-            winner.name
+            self.is_served_from(site, at) || is_explained && is_named(),
+            "site {site} does not serve the latest leaf, that of {}, and {:?} do not say so",
+            winner.name,
+            self.named
         );
     }
 }

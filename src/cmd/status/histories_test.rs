@@ -1,0 +1,54 @@
+//! Histories of a host, judged by `status --check`: see `sync::histories`.
+
+use time::OffsetDateTime;
+
+use super::fleet::{DiskStatus, Fleet};
+use super::gather::Gathering;
+use super::problem::{Level, problems};
+use crate::cert::KeyType;
+use crate::cli::MonitoringArgs;
+use crate::deploy::model::World;
+use crate::state::LastSync;
+use crate::sync::histories::{self, Host};
+
+/// Ten a second on each core, without optimisation.
+const HISTORIES: u64 = 200;
+
+#[test]
+fn first_histories_keep_sites_served() {
+    histories::run_all(HISTORIES, judge);
+}
+
+/// `EDGECERT_TEST_HISTORIES` says how many; by default, ten times as many as above.
+#[test]
+fn every_history_keeps_sites_served() {
+    histories::run_all(variable("EDGECERT_TEST_HISTORIES").unwrap_or(10 * HISTORIES), judge);
+}
+
+/// Prints the history of the seed that `EDGECERT_TEST_SEED` names.
+#[test]
+fn history_repeats_from_its_seed() {
+    match variable("EDGECERT_TEST_SEED") {
+        Some(seed) => histories::replay(seed, judge),
+        None => assert_eq!(histories::lines(1, judge), histories::lines(1, judge)),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "variables of tests")]
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Finds the problems above the default thresholds.
+fn judge(host: &Host, world: &World, now: OffsetDateTime) -> Vec<(Option<String>, String)> {
+    let mut gathering = Gathering::default();
+    for (member, leaf, written_at) in host.members(world) {
+        let disk = DiskStatus::of(leaf.clone(), KeyType::P256, member.state.as_ref());
+        gathering.add(member, disk, |_| written_at);
+    }
+    let last_sync = LastSync { record: host.last_sync.clone(), faults: Vec::new() };
+    let fleet = Fleet { lineages: gathering.finish(now), state_errors: Vec::new(), last_sync };
+    let problems = problems(&fleet, &MonitoringArgs::default(), now);
+    let severe = problems.into_iter().filter(|problem| problem.level > Level::Ok);
+    severe.map(|problem| (problem.subject.lineage().map(str::to_owned), problem.text)).collect()
+}
