@@ -112,7 +112,7 @@ impl<'a> Layers<'a> {
     /// Flags and variables to record, so that a later run can repeat this one. Invalid values are left out: a secret
     /// may be in their place.
     pub(crate) fn to_record(&self) -> Layer {
-        let given = self.flags.or(&self.environment);
+        let given = self.flags.clone().or(self.environment.clone());
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let Connection { api_key_file, ca_file, .. } = given.connection;
         Layer {
@@ -174,12 +174,14 @@ impl<'a> Layers<'a> {
 
     /// The settings of a lineage, even if some are invalid.
     pub(crate) fn merge(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Layer {
-        self.flags.or(&self.environment).or(recorded).or(&self.configured(entry))
+        let given = self.flags.clone().or(self.environment.clone());
+        given.or(recorded.clone()).or(self.configured(entry))
     }
 
     /// The settings of the configuration file.
     fn configured(&self, entry: Option<&LineageEntry>) -> Layer {
-        entry.map_or_else(|| self.file.layer.clone(), |entry| entry.layer.or(&self.file.layer))
+        let entry = entry.map(|entry| entry.layer.clone()).unwrap_or_default();
+        entry.or(self.file.layer.clone())
     }
 }
 
@@ -200,7 +202,7 @@ fn read_variables(env: &Env) -> (Layer, Origins) {
         let Some(raw) = env.raw(&name) else { continue };
         let error = match Layer::one(&key, recorded_path::to_value(Path::new(raw))) {
             Ok(read) => {
-                layer = layer.or(&read);
+                layer = layer.or(read);
                 None
             }
             Err(reason) => Some(SettingsError::invalid(&name, reason)),
