@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::env::Env;
 use crate::report::Style;
-use crate::settings::{self, Configuration};
+use crate::settings::{self, Configuration, EffectiveSetting, Layer};
 
 /// The environment, the configuration file and the output style of a run.
 pub struct Context {
@@ -24,9 +24,15 @@ impl Context {
         Self { env, style, config, file: OnceLock::new() }
     }
 
-    /// The configuration file, read on the first call.
+    /// The usable part of the configuration file. Reads the file on the first call.
     pub(crate) fn configuration(&self) -> &Configuration {
-        self.file.get_or_init(|| settings::read_configuration(self.config.as_deref(), &self.env))
+        self.file.get_or_init(|| settings::read_configuration(self.config.as_deref(), &self.env).usable())
+    }
+
+    /// Every setting in effect, with its origin; reads the API key. `flags` are those of the command.
+    pub(crate) fn effective_settings(&self, flags: &Layer) -> Vec<EffectiveSetting> {
+        let config = self.config.as_deref();
+        settings::effective(flags, config, &self.env, &settings::read_configuration(config, &self.env))
     }
 
     /// Whether the configuration file has been read. If not, a thread that has panicked may be reading it.

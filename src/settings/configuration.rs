@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use glob::Pattern;
 
-use super::{HeartbeatUrl, Layer, Program, SettingsError, parser};
+use super::{HeartbeatUrl, Layer, Local, Program, SettingsError, parser};
 use crate::env::Env;
 use crate::names::Domain;
 use crate::{file, text};
 
 /// The variable that names the file.
-const VARIABLE: &str = "EDGECERT_CONFIG";
+pub(super) const VARIABLE: &str = "EDGECERT_CONFIG";
 
 /// The first default path.
 const SYSTEM: &str = "/etc/edgecert/config.toml";
@@ -20,13 +20,10 @@ const SYSTEM: &str = "/etc/edgecert/config.toml";
 /// Maximum size of the file, enough for a thousand lineages. Parsing takes a hundred times as much memory.
 const MAX_BYTES: u64 = 256 << 10;
 
-/// The configuration file in effect: the valid part of its contents, with which a run that fails because of the rest can
-/// still be recorded and notified. Empty if there is none.
+/// The configuration file in effect: the valid part of its contents. Empty if there is none.
 #[derive(Default)]
 pub(crate) struct Configuration {
     pub(crate) path: Option<PathBuf>,
-    /// The flag or variable that names the file; `None` for a default path.
-    pub(super) origin: Option<String>,
     /// Settings for all lineages.
     pub(crate) layer: Layer,
     /// Where each setting, `on_failure` and `heartbeat_url` is set.
@@ -84,6 +81,17 @@ impl Configuration {
     pub(crate) fn require_valid(&self) -> Result<&Self, SettingsError> {
         self.faults.first().map_or(Ok(self), |fault| Err(fault.clone()))
     }
+
+    /// What a run uses of the file. If it is invalid, that is the state directory, because the failure has to be recorded
+    /// where later runs look for it, and whom to tell of the failure.
+    pub(crate) fn usable(self) -> Self {
+        if self.faults.is_empty() {
+            return self;
+        }
+        let local = Local { state_dir: self.layer.local.state_dir, ..Local::default() };
+        let layer = Layer { local, ..Layer::default() };
+        Self { layer, origins: Origins::new(), lineages: Vec::new(), ..self }
+    }
 }
 
 impl LineageEntry {
@@ -99,19 +107,17 @@ impl LineageEntry {
 
 /// Reads the named file, or the first default file that exists.
 pub(crate) fn read(named: Option<&Path>, env: &Env) -> Configuration {
-    let by_flag = named.map(|path| (path.to_owned(), Some("flag --config".to_owned())));
-    let by_variable = || Some((env.path(VARIABLE)?, Some(format!("variable {VARIABLE}"))));
-    let default = || Some((default_paths(env).find(|path| exists(path))?, None));
-    let Some((path, origin)) = by_flag.or_else(by_variable).or_else(default) else {
+    let named = named.map(Path::to_owned).or_else(|| env.path(VARIABLE));
+    let Some(path) = named.or_else(|| default_paths(env).find(|path| exists(path))) else {
         return Configuration::default();
     };
-    let found = match file::read_text(&path, MAX_BYTES, file::default_deadline()) {
+    match file::read_text(&path, MAX_BYTES, file::default_deadline()) {
         Ok(text) => parser::parse(&path, &text),
         Err(error) => {
-            Configuration { path: Some(path), faults: vec![error.into()], ..Configuration::default() }
+            let faults = vec![error.into()];
+            Configuration { path: Some(path), faults, ..Configuration::default() }
         }
-    };
-    Configuration { origin, ..found }
+    }
 }
 
 /// The places of the configuration file, unless one is named.

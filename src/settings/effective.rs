@@ -3,18 +3,21 @@
 //! A value is shown as it would be written, but only the length of the API key, a proxy without its credentials, and no
 //! invalid value, because it may be a misplaced secret.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::api_key::{self, KeyLocation};
-use super::configuration::Origins;
-use super::{Layer, Layers, Proxy, SettingsError, default_text, heartbeat_url, on_failure};
+use super::configuration::{self, Origins};
+use super::{Configuration, Layer, Layers, Proxy, SettingsError, default_text, heartbeat_url, on_failure};
+use crate::env::Env;
 use crate::file::recorded_path;
 use crate::text::{count, path};
 
 const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
 
 /// A setting in effect.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct EffectiveSetting {
     /// Key in the configuration file; also `config` and `api_key`.
     pub(crate) key: String,
@@ -30,97 +33,74 @@ pub(crate) struct EffectiveSetting {
 
 impl EffectiveSetting {
     fn unset(key: &str) -> Self {
-        Self { key: key.to_owned(), ..Self::default() }
+        Self { key: key.to_owned(), lineage: None, value: None, origin: None, error: None }
     }
 }
 
-impl Layers<'_> {
-    /// Lists every setting, then those of `[[lineage]]` entries. Reads the API key, which may be in a pipe.
-    pub(crate) fn effective(&self) -> Vec<EffectiveSetting> {
-        let (file, keys) = (self.file, Layer::keys());
-        let mut settings: Vec<_> = keys.iter().map(|key| self.setting(key)).collect();
-        settings.push(self.effective_key());
-        // There may be a secret among the arguments.
-        let program = file.on_failure.as_ref().map(|program| match program.arguments.len() {
-            0 => path(&program.name),
-            arguments => format!("{} ({})", path(&program.name), count(arguments, "argument")),
-        });
-        let url = file.heartbeat_url.as_ref().map(|_| "set, not shown".to_owned());
-        settings.extend([(on_failure::KEY, program), (heartbeat_url::KEY, url)].map(|(key, value)| {
-            let found = find(key, &file.layer, &file.origins).unwrap_or_else(|| EffectiveSetting::unset(key));
-            EffectiveSetting { value, ..found }
-        }));
-        for entry in &file.lineages {
-            // The others are overridden.
-            let own = keys.iter().filter(|key| self.given(key).is_none());
-            let own = own.filter_map(|key| find(key, &entry.layer, &entry.origins));
-            let lineage = Some(path(entry.path()));
-            settings.extend(own.map(|setting| EffectiveSetting { lineage: lineage.clone(), ..setting }));
-        }
-        // The others are shown with their settings, unless a flag or a variable overrides these.
-        let is_shown = |fault| settings.iter().any(|setting| setting.error.as_ref() == Some(fault));
-        let mut faults = file.faults.iter().chain(self.unusable().map(|(_, error)| error));
-        let (value, origin) = (file.path.as_deref().map(path), file.origin.clone());
-        let error = faults.find(|fault| !is_shown(fault)).cloned();
-        settings.insert(0, EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("config") });
-        settings
+/// Lists every setting, then those of `[[lineage]]` entries. `config` is the value of `--config`. Reads the API key,
+/// which may be in a pipe.
+pub(crate) fn effective(
+    flags: &Layer,
+    config: Option<&Path>,
+    env: &Env,
+    file: &Configuration,
+) -> Vec<EffectiveSetting> {
+    let (layers, keys) = (Layers::new(flags, env, file), Layer::keys());
+    let mut settings: Vec<_> = keys.iter().map(|key| setting(key, &layers)).collect();
+    settings.push(api_key(&layers));
+    // There may be a secret among the arguments.
+    let program = file.on_failure.as_ref().map(|program| match program.arguments.len() {
+        0 => path(&program.name),
+        arguments => format!("{} ({})", path(&program.name), count(arguments, "argument")),
+    });
+    let url = file.heartbeat_url.as_ref().map(|_| "set, not shown".to_owned());
+    settings.extend([(on_failure::KEY, program), (heartbeat_url::KEY, url)].map(|(key, value)| {
+        let found = find(key, &file.layer, &file.origins).unwrap_or_else(|| EffectiveSetting::unset(key));
+        EffectiveSetting { value, ..found }
+    }));
+    for entry in &file.lineages {
+        // The others are overridden.
+        let own = keys.iter().filter(|key| given(key, &layers).is_none());
+        let own = own.filter_map(|key| find(key, &entry.layer, &entry.origins));
+        let lineage = Some(path(entry.path()));
+        settings.extend(own.map(|setting| EffectiveSetting { lineage: lineage.clone(), ..setting }));
     }
+    // The others are shown with their settings, unless a flag or a variable overrides these.
+    let is_shown = |fault| settings.iter().any(|setting| setting.error.as_ref() == Some(fault));
+    let mut faults = file.faults.iter().chain(layers.unusable().map(|(_, error)| error));
+    let error = faults.find(|fault| !is_shown(fault)).cloned();
+    let origin = match config {
+        Some(_) => Some("flag --config".into()),
+        None => env.raw(configuration::VARIABLE).map(|_| of_variable(configuration::VARIABLE)),
+    };
+    let value = file.path.as_deref().map(path);
+    settings.insert(0, EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("config") });
+    settings
+}
 
-    /// A setting of the run.
-    fn setting(&self, key: &str) -> EffectiveSetting {
-        let found = self.given(key).or_else(|| find(key, &self.file.layer, &self.file.origins));
-        let unset = EffectiveSetting::unset(key);
-        found.unwrap_or_else(|| match key {
-            "base_url" => EffectiveSetting { error: self.missing(SettingsError::no_base_url()), ..unset },
-            "proxy" => self.effective_proxy().unwrap_or(unset),
-            "state_dir" => EffectiveSetting {
-                value: self.state_dir().as_deref().map(path),
-                origin: self.env.raw(STATE_DIRECTORY).map(|_| of_variable(STATE_DIRECTORY)),
-                ..unset
-            },
-            _ => EffectiveSetting { value: default_text(key), ..unset },
-        })
-    }
+/// A setting of the run.
+fn setting(key: &str, layers: &Layers<'_>) -> EffectiveSetting {
+    let found = given(key, layers).or_else(|| find(key, &layers.file.layer, &layers.file.origins));
+    let unset = EffectiveSetting::unset(key);
+    found.unwrap_or_else(|| match key {
+        "base_url" => EffectiveSetting { error: missing(SettingsError::no_base_url(), layers), ..unset },
+        "proxy" => proxy(layers).unwrap_or(unset),
+        "state_dir" => EffectiveSetting {
+            value: layers.state_dir().as_deref().map(path),
+            origin: layers.env.raw(STATE_DIRECTORY).map(|_| of_variable(STATE_DIRECTORY)),
+            ..unset
+        },
+        _ => EffectiveSetting { value: default_text(key), ..unset },
+    })
+}
 
-    /// A setting from a flag or a variable.
-    fn given(&self, key: &str) -> Option<EffectiveSetting> {
-        let flag = || {
-            let (value, origin) = (Some(text(key, self.flags)?), format!("flag --{}", key.replace('_', "-")));
-            Some(EffectiveSetting { value, origin: Some(origin), ..EffectiveSetting::unset(key) })
-        };
-        flag().or_else(|| find(key, &self.environment, &self.origins))
-    }
-
-    fn effective_key(&self) -> EffectiveSetting {
-        let (value, error) = match self.api_key() {
-            Ok(key) => (Some(count(key.expose().chars().count(), "character")), None),
-            Err(error) if error.is_missing => (None, self.missing(error)),
-            Err(error) => (None, Some(error)),
-        };
-        let location = self.key_location(&Layer::default(), None).ok().flatten();
-        let origin = location.map(|location| match location {
-            KeyLocation::File(file) => format!("file {}", path(&file)),
-            KeyLocation::Variable => of_variable(api_key::VARIABLE),
-            KeyLocation::Credential(file) => format!("credential {}", path(&file)),
-        });
-        EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("api_key") }
-    }
-
-    /// The proxy that variables name for requests to the base URL.
-    fn effective_proxy(&self) -> Option<EffectiveSetting> {
-        let found = Proxy::find(&self.base_url().ok()?, None, self.env);
-        let (value, error) = match found {
-            Ok(proxy) => (Some(proxy?.text()), None),
-            Err(error) => (None, Some(error)),
-        };
-        let origin = Proxy::variable(self.env).map(of_variable);
-        Some(EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("proxy") })
-    }
-
-    /// A setting is not missing if the file that may hold it is invalid.
-    fn missing(&self, error: SettingsError) -> Option<SettingsError> {
-        self.file.faults.is_empty().then_some(error)
-    }
+/// A setting from a flag or a variable.
+fn given(key: &str, layers: &Layers<'_>) -> Option<EffectiveSetting> {
+    let flag = || {
+        let (value, origin) = (Some(text(key, layers.flags)?), format!("flag --{}", key.replace('_', "-")));
+        Some(EffectiveSetting { value, origin: Some(origin), ..EffectiveSetting::unset(key) })
+    };
+    flag().or_else(|| find(key, &layers.environment, &layers.origins))
 }
 
 /// A setting from variables or a table of the file.
@@ -128,6 +108,37 @@ fn find(key: &str, layer: &Layer, origins: &Origins) -> Option<EffectiveSetting>
     let origin = origins.get(key)?;
     let (value, place, error) = (text(key, layer), origin.place.clone(), origin.error.clone());
     Some(EffectiveSetting { value, origin: Some(place), error, ..EffectiveSetting::unset(key) })
+}
+
+fn api_key(layers: &Layers<'_>) -> EffectiveSetting {
+    let (value, error) = match layers.api_key() {
+        Ok(key) => (Some(count(key.expose().chars().count(), "character")), None),
+        Err(error) if error.is_missing => (None, missing(error, layers)),
+        Err(error) => (None, Some(error)),
+    };
+    let location = layers.key_location(&Layer::default(), None).ok().flatten();
+    let origin = location.map(|location| match location {
+        KeyLocation::File(file) => format!("file {}", path(&file)),
+        KeyLocation::Variable => of_variable(api_key::VARIABLE),
+        KeyLocation::Credential(file) => format!("credential {}", path(&file)),
+    });
+    EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("api_key") }
+}
+
+/// The proxy that variables name for requests to the base URL.
+fn proxy(layers: &Layers<'_>) -> Option<EffectiveSetting> {
+    let found = Proxy::find(&layers.base_url().ok()?, None, layers.env);
+    let (value, error) = match found {
+        Ok(proxy) => (Some(proxy?.text()), None),
+        Err(error) => (None, Some(error)),
+    };
+    let origin = Proxy::variable(layers.env).map(of_variable);
+    Some(EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("proxy") })
+}
+
+/// A setting is not missing if the file that may hold it is invalid.
+fn missing(error: SettingsError, layers: &Layers<'_>) -> Option<SettingsError> {
+    layers.file.faults.is_empty().then_some(error)
 }
 
 fn of_variable(name: &str) -> String {
@@ -147,10 +158,8 @@ fn text(key: &str, layer: &Layer) -> Option<String> {
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt as _;
-    use std::path::Path;
 
     use super::*;
-    use crate::env::Env;
     use crate::settings::parser;
 
     const FILE: &str = "/etc/edgecert/config.toml";
@@ -166,7 +175,7 @@ mod tests {
             let value = if both.is_empty() { "unset".to_owned() } else { both.join("; ") };
             format!("{lineage}{} = {value} ({})", setting.key, setting.origin.as_deref().unwrap_or("default"))
         };
-        Layers::new(flags, &env, &file).effective().into_iter().map(line).collect()
+        effective(flags, None, &env, &file).into_iter().map(line).collect()
     }
 
     #[test]

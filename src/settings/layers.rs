@@ -24,7 +24,7 @@ pub(crate) struct Layers<'a> {
     pub(super) environment: Layer,
     /// Those of the environment.
     pub(super) origins: Origins,
-    pub(crate) file: &'a Configuration,
+    pub(super) file: &'a Configuration,
     /// The API keys that were read.
     keys: RefCell<Vec<(KeyLocation, Result<Secret, SettingsError>)>>,
 }

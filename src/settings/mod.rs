@@ -24,7 +24,7 @@ pub(crate) use self::address::{BaseUrl, EdgeAddresses};
 pub(crate) use self::configuration::{
     Configuration, LineageEntry, Location, default_paths, read as read_configuration,
 };
-pub(crate) use self::effective::EffectiveSetting;
+pub(crate) use self::effective::{EffectiveSetting, effective};
 pub(crate) use self::error::SettingsError;
 pub(crate) use self::guards::Guards;
 pub(crate) use self::heartbeat_url::HeartbeatUrl;

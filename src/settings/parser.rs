@@ -84,7 +84,6 @@ pub(super) fn parse(path: &Path, text: &str) -> Configuration {
     faults.sort_by_key(|(offset, _)| *offset);
     Configuration {
         path: Some(path.to_owned()),
-        origin: None,
         layer,
         origins,
         lineages,

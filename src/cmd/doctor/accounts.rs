@@ -13,11 +13,11 @@ pub(super) fn covers_all(configuration: &Configuration) -> bool {
 }
 
 /// Reports a flag or a variable that comes before the services of entries.
-pub(super) fn overridden(layers: &Layers<'_>) -> Option<DoctorFinding> {
+pub(super) fn overridden(configuration: &Configuration, layers: &Layers<'_>) -> Option<DoctorFinding> {
     let url = layers.given_base_url()?;
     let is_hidden =
         |entry: &&LineageEntry| entry.layer.connection.base_url.as_ref().is_some_and(|own| own != url);
-    let hidden = layers.file.lineages.iter().filter(is_hidden).count();
+    let hidden = configuration.lineages.iter().filter(is_hidden).count();
     let detail = format!(
         "{url}, from a flag or a variable, overrides the base_url in {hidden} of the [[lineage]] entries"
     );

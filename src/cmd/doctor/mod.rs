@@ -32,7 +32,7 @@ use crate::error::{CommandError, ErrorKind};
 use crate::inventory::{Inventory, Member};
 use crate::report::{Block, Report, finding_counts, finding_line};
 use crate::runtime::Runtime;
-use crate::settings::{Layer, Layers, LineageEntry, Settings};
+use crate::settings::{Configuration, Layer, Layers, LineageEntry, Settings};
 use crate::state::{Deployments, Given, Store};
 use crate::trust::TrustStores;
 
@@ -44,6 +44,7 @@ struct Doctor<'a> {
     runtime: &'a Runtime,
     host: &'a Host<'a>,
     layers: &'a Layers<'a>,
+    configuration: &'a Configuration,
     now: OffsetDateTime,
     /// Shared by the connections and the checks of all lineages.
     stores: Arc<TrustStores>,
@@ -54,20 +55,22 @@ struct Doctor<'a> {
 
 /// Runs the command. The most severe finding decides the exit code.
 pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
-    let layers = Layers::new(&args.settings, &context.env, context.configuration());
     if args.lists_settings {
-        settings::list(&layers, report);
+        settings::list(&args.settings, context, report);
         return Ok(());
     }
-    let host = Host::new(args.root.clone(), &context.env);
+    let (empty, host) = (Configuration::default(), Host::new(args.root.clone(), &context.env));
+    let configuration = context.configuration().require_valid().unwrap_or(&empty);
+    let layers = Layers::new(&args.settings, &context.env, configuration);
     let mut doctor = Doctor {
         runtime: &Runtime::new()?,
         host: &host,
         layers: &layers,
+        configuration,
         now: clock::now(),
         stores: Arc::default(),
         accounts: Vec::new(),
-        findings: setup::check(&layers, &host),
+        findings: setup::check(context, configuration, &layers, &host),
     };
     doctor.check(report);
     let mut findings = doctor.findings;
@@ -99,14 +102,14 @@ impl Doctor<'_> {
             self.account(None, Arc::new(settings), self.layers.base_url().is_ok());
         }
         // An entry may name no lineage yet.
-        for entry in &self.layers.file.lineages {
+        for entry in &self.configuration.lineages {
             self.target(&Layer::default(), Some(entry));
         }
         let state_dir = self.layers.state_dir();
         let store = state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
-        let inventory = Inventory::gather(store.as_ref(), self.layers.file).unwrap_or_else(|error| {
+        let inventory = Inventory::gather(store.as_ref(), self.configuration).unwrap_or_else(|error| {
             self.findings.push(Subject::State.failed(error));
-            Inventory::configured(self.layers.file)
+            Inventory::configured(self.configuration)
         });
         self.findings.extend(inventory.unmatched_patterns().iter().map(|path| lineages::unmatched(path)));
         let (mut lineages, mut deployments, mut earliest_run) = (Vec::new(), Deployments::default(), None);

@@ -2,16 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::error::ErrorKind;
+use crate::context::Context;
+use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::report::{Cell, Report, Table};
-use crate::settings::{EffectiveSetting, Layers, SettingsError};
+use crate::settings::{EffectiveSetting, Layer};
 use crate::text;
 
-/// Lists the settings, in a table for the whole run, and one for the lineages with settings of their own.
-pub(super) fn list(layers: &Layers<'_>, report: &mut Report) {
-    let settings = layers.effective();
-    let has_error = settings.iter().any(|setting| setting.error.is_some());
-    report.exit_with(if has_error { ErrorKind::Config.exit_code() } else { 0 }, None);
+/// Lists the settings, in a table for the whole run, and one for the lineages with settings of their own. The most severe
+/// invalid one decides the exit code.
+pub(super) fn list(flags: &Layer, context: &Context, report: &mut Report) {
+    let settings = context.effective_settings(flags);
+    let kinds = settings.iter().filter_map(error).map(|error| error.kind());
+    report.exit_with(ErrorKind::most_severe(kinds).map_or(0, ErrorKind::exit_code), None);
     report.set("settings", settings.iter().map(to_json).collect::<Value>());
     let (own, global): (Vec<_>, Vec<_>) = settings.iter().partition(|setting| setting.lineage.is_some());
     report.push(table(&["setting", "value", "from"], &global));
@@ -22,6 +24,7 @@ pub(super) fn list(layers: &Layers<'_>, report: &mut Report) {
 }
 
 fn to_json(setting: &EffectiveSetting) -> Value {
+    let error = error(setting);
     json!({
         "key": setting.key,
         // `null` for the whole run.
@@ -29,15 +32,16 @@ fn to_json(setting: &EffectiveSetting) -> Value {
         // `null` if it is unset or invalid.
         "value": setting.value,
         "origin": origin(setting),
-        "error": setting.error.as_ref().map(ToString::to_string),
-        "hint": setting.error.as_ref().and_then(hint),
+        "error": error.as_ref().map(CommandError::message),
+        "hint": error.as_ref().and_then(CommandError::advice),
     })
 }
 
 fn table(heads: &[&'static str], settings: &[&EffectiveSetting]) -> Table {
     let mut table = Table::new(heads);
     for setting in settings {
-        let absent = match setting.error {
+        let error = error(setting);
+        let absent = match error {
             Some(_) if setting.origin.is_none() => "missing",
             Some(_) => "invalid",
             None => "-",
@@ -45,16 +49,17 @@ fn table(heads: &[&'static str], settings: &[&EffectiveSetting]) -> Table {
         let value = setting.value.as_deref().unwrap_or(absent);
         let cells = [setting.key.as_str(), value, origin(setting)];
         table.row(setting.lineage.as_deref().into_iter().chain(cells).map(Cell::from));
-        if let Some(error) = &setting.error {
-            let hint = hint(error).map(|hint| format!("; {hint}")).unwrap_or_default();
-            table.note(&text::sanitize(&format!("{error}{hint}")));
+        if let Some(error) = error {
+            let hint = error.advice().map(|hint| format!("; {hint}")).unwrap_or_default();
+            table.note(&text::sanitize(&format!("{}{hint}", error.message())));
         }
     }
     table
 }
 
-fn hint(error: &SettingsError) -> Option<String> {
-    error.hint.as_ref().map(ToString::to_string)
+/// Why a setting is invalid or missing.
+fn error(setting: &EffectiveSetting) -> Option<CommandError> {
+    setting.error.as_ref().map(Diagnostic::diagnose)
 }
 
 fn origin(setting: &EffectiveSetting) -> &str {

@@ -8,49 +8,57 @@ use std::path::Path;
 use super::accounts;
 use super::finding::{DoctorFinding, Subject};
 use super::host::Host;
+use crate::context::Context;
 use crate::error::{Diagnostic as _, shell_word, write_hint};
 use crate::file;
-use crate::settings::{EffectiveSetting, Layers, Program, SettingsError, default_paths};
+use crate::settings::{Configuration, Layer, Layers, Program, SettingsError, default_paths};
 use crate::text;
 
 /// Permissions that a state directory must not give: write for the group, anything for others.
 const FORBIDDEN_MODE: u32 = 0o027;
 
 /// Checks the settings of the run, and whether runs can be recorded.
-pub(super) fn check(layers: &Layers<'_>, host: &Host<'_>) -> Vec<DoctorFinding> {
-    let (file, settings) = (layers.file, layers.effective());
+pub(super) fn check(
+    context: &Context,
+    configuration: &Configuration,
+    layers: &Layers<'_>,
+    host: &Host<'_>,
+) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
-    let is_missing = |key: &str| {
-        let is_missing = |error: &SettingsError| error.is_missing;
-        settings.iter().any(|setting| setting.key == key && setting.error.as_ref().is_some_and(is_missing))
-    };
-    let is_unset = is_missing("base_url") && is_missing("api_key");
-    for EffectiveSetting { key, value, error, .. } in &settings {
-        let subject = match key.as_str() {
-            "base_url" => Subject::BaseUrl,
-            "api_key" => Subject::ApiKey,
-            _ => Subject::Settings,
-        };
-        match (key.as_str(), value, error) {
-            (_, _, Some(error)) if error.is_missing && is_unset => {}
-            (_, _, Some(error)) => findings.push(subject.failed(error)),
-            // Only the service can tell whether a key is valid.
-            ("config" | "base_url", Some(value), None) => findings.push(subject.ok(value)),
-            ("config", None, None) => {
-                let places: Vec<String> = default_paths(layers.env).map(|path| text::path(&path)).collect();
-                findings
-                    .push(subject.ok(format!("no configuration file: looked for {}", text::list(&places))));
-            }
-            _ => {}
+    let file = context.configuration();
+    match (&file.path, file.require_valid()) {
+        (_, Err(error)) => findings.push(Subject::Settings.failed(error)),
+        (Some(path), Ok(_)) => findings.push(Subject::Settings.ok(text::path(path))),
+        (None, Ok(_)) => {
+            let places: Vec<String> = default_paths(&context.env).map(|path| text::path(&path)).collect();
+            let detail = format!("no configuration file: looked for {}", text::list(&places));
+            findings.push(Subject::Settings.ok(detail));
         }
     }
-    if is_unset && !accounts::covers_all(file) {
+    let unusable = layers.unusable().filter(|(key, _)| *key != "base_url");
+    findings.extend(unusable.map(|(_, error)| Subject::Settings.failed(error)));
+    let (base_url, api_key) = (layers.base_url(), layers.api_key());
+    if let (Ok(_), Err(error)) = (&base_url, layers.incomplete(&Layer::default(), None)) {
+        findings.push(Subject::Settings.failed(error));
+    }
+    let is_unset = matches!((&base_url, &api_key), (Err(url), Err(key)) if url.is_missing && key.is_missing);
+    // An invalid file may hold them.
+    let is_certain = file.require_valid().is_ok();
+    if is_certain && is_unset && !accounts::covers_all(configuration) {
         let path = if host.uid == 0 { "/etc/edgecert/config.toml" } else { "~/.config/edgecert/config.toml" };
         let remedy = format!("write {path} with base_url and api_key_file");
         findings.push(Subject::BaseUrl.fail("neither a base URL nor an API key is set", remedy));
     }
-    findings.extend(accounts::overridden(layers));
-    findings.extend(accounts::keys_of_other_services(file));
+    let is_reported = |error: &SettingsError| !error.is_missing || (is_certain && !is_unset);
+    match base_url {
+        Ok(url) => findings.push(Subject::BaseUrl.ok(url.to_string())),
+        Err(error) => findings.extend(is_reported(&error).then(|| Subject::BaseUrl.failed(error))),
+    }
+    // Only the service can tell whether a key is valid.
+    let unusable = api_key.err().filter(is_reported);
+    findings.extend(unusable.map(|error| Subject::ApiKey.failed(error)));
+    findings.extend(accounts::overridden(configuration, layers));
+    findings.extend(accounts::keys_of_other_services(configuration));
     findings.extend(file.on_failure.as_ref().and_then(check_on_failure));
     if let (Some(_), Some(path)) = (&file.heartbeat_url, &file.path)
         && file::is_open_to_others(path)
