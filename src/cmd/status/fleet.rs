@@ -228,9 +228,9 @@ impl LineageStatus {
             "pending_since": self.pending.as_ref().map(|pending| rfc3339(pending.since)),
             "last_success": self.last_success.map(rfc3339),
             "last_error": self.last_error,
-            "on_disk": self.disk.leaf(),
+            "on_disk": self.disk.leaf().map(leaf_json),
             "on_disk_error": error,
-            "deployed": self.deployed,
+            "deployed": self.deployed.as_ref().map(leaf_json),
             "sites": self.sites.iter().map(|site| site.to_json(self.leaf(), now)).collect::<Value>(),
         })
     }
@@ -323,6 +323,13 @@ impl DiskStatus {
     pub(super) fn is_unseen(&self) -> bool {
         matches!(self, Self::Leaf { age: LeafAge::Newer, .. })
     }
+}
+
+/// Unlike a state file, the report always has the names.
+fn leaf_json(leaf: &Leaf) -> Value {
+    let Leaf { fingerprint, names, not_before, not_after, .. } = leaf;
+    let [not_before, not_after] = [*not_before, *not_after].map(rfc3339);
+    json!({"fingerprint": fingerprint, "names": names, "not_before": not_before, "not_after": not_after})
 }
 
 #[cfg(test)]

@@ -181,7 +181,7 @@ fn sites(state: &LineageState, disk: &DiskStatus) -> Vec<SiteStatus> {
             domain: site.domain.to_string(),
             cname: site.cname.clone(),
             cert_id: site.cert_id,
-            outcome: site.outcome.clone(),
+            outcome: sanitized(&site.outcome),
             detail: site.detail.as_deref().map(text::sanitize),
             is_on_record: recorded.zip(on_disk).map(|(recorded, disk)| recorded.fingerprint == *disk),
             leaf: served.cloned(),
@@ -201,6 +201,14 @@ fn leaves_of<'a>(site: &SiteState, state: &'a LineageState) -> (Option<&'a Leaf>
         Outcome::Stale => (latest, deployed),
         outcome if outcome.is_deployed() => (latest, latest),
         _ => (None, deployed),
+    }
+}
+
+/// Makes an outcome printable: an unknown one is text from the state file.
+fn sanitized(outcome: &Outcome) -> Outcome {
+    match outcome {
+        Outcome::Unknown(name) => Outcome::Unknown(text::sanitize(name)),
+        known => known.clone(),
     }
 }
 

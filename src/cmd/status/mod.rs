@@ -14,6 +14,8 @@ mod problem;
 mod table;
 mod verify;
 
+use std::io;
+
 use serde_json::{Value, json};
 
 use self::fleet::{Fleet, LineageStatus};
@@ -22,12 +24,13 @@ pub(super) use self::problem::sync_failure;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorKind, state_hint};
+use crate::file;
 use crate::inventory::Inventory;
 use crate::report::Report;
 use crate::settings::{Layer, Layers};
 use crate::state::{LastSync, Store, SyncRecord};
-use crate::text::rfc3339;
+use crate::text::{self, rfc3339};
 
 /// Runs the command. With `--check`, errors become part of the verdict.
 pub(crate) fn run(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
@@ -55,7 +58,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(),
     let flags = Layer { local: args.settings.clone(), ..Layer::default() };
     let layers = Layers::new(&flags, &context.env, configuration);
     layers.require_valid()?;
-    let store = store(&layers, args.check && !args.monitoring.allow_empty);
+    let store = open_store(&layers, args.check && !args.monitoring.allow_empty)?;
     if let Some(lineage) = &args.forget {
         return forget::run(lineage, store.as_ref(), configuration, report);
     }
@@ -111,10 +114,23 @@ fn add_verdict(verdict: &CheckVerdict<'_>, report: &mut Report) {
     report.exit_with(verdict.exit_code(), verdict.failure());
 }
 
-/// The state directory; `None` if there is none and it is not `required`.
-fn store(layers: &Layers<'_>, required: bool) -> Option<Store> {
-    let directory = layers.state_dir()?;
-    (required || directory.try_exists().unwrap_or(true)).then(|| Store::at(&directory))
+/// Opens the state directory; `None` if there is none and it is not `required`.
+fn open_store(layers: &Layers<'_>, required: bool) -> Result<Option<Store>, CommandError> {
+    let Some(directory) = layers.state_dir() else {
+        let message = "no state directory is set, and there is no home directory";
+        let hint = "name it with --state-dir, or set HOME";
+        let error = || Err(CommandError::new(ErrorKind::NoInput, message).hint(hint));
+        return if required { error() } else { Ok(None) };
+    };
+    match std::fs::read_dir(&directory) {
+        Ok(_) => Ok(Some(Store::at(&directory))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !required => Ok(None),
+        Err(error) => {
+            let (directory, reason) = (text::path(&directory), file::reason(&error));
+            let message = format!("cannot read the state directory {directory}: {reason}");
+            Err(CommandError::new(ErrorKind::NoInput, message).hint(state_hint(error.kind())))
+        }
+    }
 }
 
 #[cfg(test)]
