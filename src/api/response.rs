@@ -5,12 +5,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use zeroize::Zeroizing;
 
 use super::envelope::find_object;
 use super::error::AttemptError;
 use super::list::List;
 use super::listing::{Element, JsonError, Reader};
 use super::wire::{self, Listed, Uploaded};
+use crate::key::PrivateKey;
+use crate::pem::{self, Block};
 use crate::secret::{Redactor, Secret};
 
 /// Fields that may hold the reason of an error; the API document does not show its shape.
@@ -53,7 +56,7 @@ pub(crate) struct Download {
     pub(crate) cert_pem: String,
     /// `None` if the service does not return it.
     pub(crate) key_pem: Option<Secret>,
-    /// The record without its key and the fields that are not documented: they may hold the key, too.
+    /// The record without its key.
     pub(crate) json: Map<String, Value>,
 }
 
@@ -196,22 +199,39 @@ impl Download {
     fn from_json(json: &Value, redactor: &Redactor) -> Option<Self> {
         let record = find_object(json, &|value| value.get("cert_pem")?.as_str().map(|_| value))?;
         let text = |name: &str| record.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let mut of_key = Redactor::default();
-        of_key.hide(text("key_pem").unwrap_or_default());
-        let shown = |name: &str| {
-            let mut value = record.get(name)?.clone();
-            redactor.clean_json(&mut value);
-            // A certificate and its key share the public key, and the text of the key file has that, too.
-            if name != "cert_pem" {
-                of_key.clean_json(&mut value);
-            }
-            Some((name.to_owned(), value))
-        };
-        Some(Self {
-            cert_pem: text("cert_pem")?.to_owned(),
-            key_pem: text("key_pem").map(|key| Secret::new(key.to_owned())),
-            json: ["id", "domain", "name", "cert_pem"].into_iter().filter_map(shown).collect(),
-        })
+        let key_pem = text("key_pem").map(|key| Secret::new(key.to_owned()));
+        let mut shown = record.clone();
+        redactor.clean_json(&mut shown);
+        if let Some(key) = &key_pem {
+            let mut redactor = Redactor::default();
+            hide_key(key, &mut redactor);
+            redactor.clean_json(&mut shown);
+        }
+        let Value::Object(mut json) = shown else { return None };
+        json.remove("ok");
+        Some(Self { cert_pem: text("cert_pem")?.to_owned(), key_pem, json })
+    }
+}
+
+/// Hides a downloaded key: its numbers, or all of its text if that is not a readable key. The text also has what the
+/// certificate has, such as the public key.
+fn hide_key(key: &Secret, redactor: &mut Redactor) {
+    /// Longer than any key. A service may return anything as a key.
+    const MAX_KEY_BYTES: usize = 32 << 10;
+    let blocks = pem::parse(key.expose().as_bytes()).blocks;
+    let is_readable = blocks.iter().all(|block| match block {
+        Block::Key(format, der) => {
+            PrivateKey::from_der(*format, der).map(|key| key.hide_in(redactor)).is_ok()
+        }
+        Block::Certificate(_) => true,
+        Block::Other(label) => !label.contains("KEY"),
+        Block::EncryptedKey | Block::Broken(_) | Block::TooMany => false,
+    });
+    if blocks.is_empty() || !is_readable {
+        let mut body = Zeroizing::new(String::with_capacity(MAX_KEY_BYTES));
+        let lines = key.expose().lines().filter(|line| !line.starts_with("-----"));
+        body.extend(lines.flat_map(str::chars).filter(char::is_ascii).take(MAX_KEY_BYTES));
+        redactor.hide(&body);
     }
 }
 

@@ -40,7 +40,8 @@ const IMPORTS: [(&str, &[&str]); 42] = [
     ("inventory", &["names", "settings", "source", "state", "text"]),
     // The service.
     ("trust", &["clock", "file", "settings", "text"]),
-    ("api", &["check", "clock", "dns", "names", "secret", "settings", "text", "trust"]),
+    // `key` and `pem`, to remove the numbers of a downloaded key from the rest of its record.
+    ("api", &["check", "clock", "dns", "key", "names", "pem", "secret", "settings", "text", "trust"]),
     // The guards that a run overrides.
     ("plan", &["api", "hint", "leaf", "names", "settings", "text"]),
     // The edge.
