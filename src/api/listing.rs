@@ -67,8 +67,17 @@ const MAX_ELEMENT_BYTES: usize = 4 << 20;
 /// Maximum size of what is around the elements.
 const MAX_OUTLINE_BYTES: usize = 1 << 20;
 
+/// Maximum size of the white space between elements.
+const MAX_SPACE_BYTES: usize = 64 << 20;
+
+/// Maximum number of elements.
+const MAX_ELEMENTS: usize = 2_000_000;
+
 /// Maximum estimated memory of the kept elements.
 const MAX_BYTES: usize = 256 << 20;
+
+/// Maximum size of the first element of an array in the outline, where it may be the reason of an error.
+const MAX_FIRST_BYTES: usize = 64 << 10;
 
 /// Nesting of objects around an array.
 const MAX_DEPTH: usize = 16;
@@ -108,11 +117,13 @@ pub(super) struct Reader<T> {
     arrays: Vec<Items<T>>,
     /// Whether the last array has not ended.
     is_in_array: bool,
-    /// Its first element, which may be the reason of an error.
+    /// Its first element.
     first: Option<Value>,
     outline: Value,
     outline_bytes: usize,
-    /// The memory that the elements so far take.
+    space_bytes: usize,
+    /// Number of elements so far, and the memory that they take.
+    count: usize,
     bytes: usize,
 }
 
@@ -129,6 +140,8 @@ impl<T: Element> Reader<T> {
             first: None,
             outline: Value::Null,
             outline_bytes: 0,
+            space_bytes: 0,
+            count: 0,
             bytes: 0,
         }
     }
@@ -140,7 +153,7 @@ impl<T: Element> Reader<T> {
     }
 
     /// Ends the response. In the outline, an array that is not empty holds its index, its length and its first element;
-    /// in place of one that no value can represent, `{}` or null.
+    /// in place of one that is large, `{}` or null.
     pub(super) fn end(mut self) -> Result<(Value, Vec<Items<T>>), JsonError> {
         self.advance(true)?;
         if self.next == Next::End { Ok((self.outline, self.arrays)) } else { Err(JsonError::Syntax) }
@@ -153,14 +166,12 @@ impl<T: Element> Reader<T> {
         // Bytes that are not UTF-8 are replaced.
         let text = String::from_utf8(std::mem::take(&mut self.buffer))
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        let mut rest = skip_space(&text);
+        let mut rest = self.skip_space(&text)?;
         while let Some(length) = self.step(rest, is_last)? {
-            at_most(length, MAX_ELEMENT_BYTES, "4 MiB in one element")?;
-            if !self.is_in_array {
-                self.outline_bytes += length;
-                at_most(self.outline_bytes, MAX_OUTLINE_BYTES, "1 MiB around its elements")?;
+            if length > MAX_ELEMENT_BYTES {
+                break;
             }
-            rest = skip_space(rest.get(length..).unwrap_or_default());
+            rest = self.skip_space(rest.get(length..).unwrap_or_default())?;
         }
         at_most(rest.len(), MAX_ELEMENT_BYTES, "4 MiB in one element")?;
         self.wanted = (2 * rest.len()).min(MAX_ELEMENT_BYTES + 1);
@@ -192,7 +203,7 @@ impl<T: Element> Reader<T> {
             (Next::Value, _) => {
                 let Some((value, length)) = take_or_skip(text, is_last)? else { return Ok(None) };
                 self.complete(value.unwrap_or_default())?;
-                return Ok(Some(length));
+                return self.count_outline(length);
             }
             (Next::FirstItem | Next::ItemEnd, b']') if self.is_in_array => self.end_array()?,
             (Next::FirstItem | Next::Item, _) if self.is_in_array => return self.element(text, is_last),
@@ -200,26 +211,30 @@ impl<T: Element> Reader<T> {
                 let Some((name, length)) = take(text, is_last)? else { return Ok(None) };
                 self.objects.last_mut().ok_or(JsonError::Syntax)?.1 = name;
                 self.next = Next::Colon;
-                return Ok(Some(length));
+                return self.count_outline(length);
             }
             (Next::FirstItem | Next::ItemEnd, b'}') if !self.is_in_array => {
                 let (object, _) = self.objects.pop().ok_or(JsonError::Syntax)?;
                 self.complete(Value::Object(object))?;
             }
             (Next::Colon, b':') => self.next = Next::Value,
-            (Next::ItemEnd, b',') => self.next = Next::Item,
+            (Next::ItemEnd, b',') => {
+                self.next = Next::Item;
+                return if self.is_in_array { Ok(Some(1)) } else { self.count_outline(1) };
+            }
             _ => return Err(JsonError::Syntax),
         }
-        Ok(Some(1))
+        self.count_outline(1)
     }
 
     fn element(&mut self, text: &str, is_last: bool) -> Result<Option<usize>, JsonError> {
         let Some((fields, length)) = take_or_skip::<T::Fields>(text, is_last)? else { return Ok(None) };
         let element = text.get(..length).unwrap_or_default();
         if self.next == Next::FirstItem {
+            let first = if length <= MAX_FIRST_BYTES { serde_json::from_str(element).ok() } else { None };
             // Whether it is an object decides which array is the list.
-            let unusual = || if element.starts_with('{') { json!({}) } else { Value::Null };
-            let first = serde_json::from_str(element).unwrap_or_else(|_| unusual());
+            let first =
+                first.unwrap_or_else(|| if element.starts_with('{') { json!({}) } else { Value::Null });
             self.bytes += memory(&first);
             self.first = Some(first);
         }
@@ -233,7 +248,9 @@ impl<T: Element> Reader<T> {
             Ok(item) => list.items.push(item),
             Err(unreadable) => list.unreadable.push(unreadable),
         }
+        self.count += 1;
         self.next = Next::ItemEnd;
+        at_most(self.count, MAX_ELEMENTS, "2,000,000 elements")?;
         at_most(self.bytes, MAX_BYTES, "256 MiB of values")?;
         Ok(Some(length))
     }
@@ -260,10 +277,19 @@ impl<T: Element> Reader<T> {
         self.next = Next::ItemEnd;
         Ok(())
     }
-}
 
-fn skip_space(text: &str) -> &str {
-    text.trim_start_matches([' ', '\n', '\r', '\t'])
+    fn skip_space<'t>(&mut self, text: &'t str) -> Result<&'t str, JsonError> {
+        let rest = text.trim_start_matches([' ', '\n', '\r', '\t']);
+        self.space_bytes += text.len() - rest.len();
+        at_most(self.space_bytes, MAX_SPACE_BYTES, "64 MiB of white space")?;
+        Ok(rest)
+    }
+
+    fn count_outline(&mut self, length: usize) -> Result<Option<usize>, JsonError> {
+        self.outline_bytes += length;
+        at_most(self.outline_bytes, MAX_OUTLINE_BYTES, "1 MiB around its elements")?;
+        Ok(Some(length))
+    }
 }
 
 /// An element with all its fields.

@@ -176,9 +176,9 @@ fn read_alike(text: &str) -> (Value, Vec<(Vec<u64>, usize)>) {
 #[test]
 fn outline_keeps_first_elements() {
     let site = r#"{"id":5,"domain":"a.example","x":[1,{"y":"\"]},"}],"cert_id":null}"#;
-    let unusual = r#"{"id":6,"domain":"b.example","x":"\ud800"}"#;
+    let large = format!(r#"{{"id":6,"domain":"b.example","x":"{}"}}"#, "y".repeat(MAX_FIRST_BYTES));
     let text = format!(
-        "\u{feff} {{ \"sites\" : [ {unusual} , {site} ] , \"errors\":[{{\"detail\":\"x\"}},1], \"x\" : [ ] }} "
+        "\u{feff} {{ \"sites\" : [ {large} , {site} ] , \"errors\":[{{\"detail\":\"x\"}},1], \"x\" : [ ] }} "
     );
     let outline = json!({"sites": [0, 2, {}], "errors": [1, 2, {"detail": "x"}], "x": []});
     assert_eq!(read_alike(&text), (outline, vec![(vec![6, 5], 0), (vec![], 2), (vec![], 0)]));
@@ -274,6 +274,15 @@ fn memory_is_limited() {
     let too_large = |limit| Err(JsonError::TooLarge(limit));
     let repeat =
         |element: &str, number: usize| format!("[{}{element}]", format!("{element},").repeat(number - 1));
+    let elements = |number| filled::<Value>(|reader| reader.count = MAX_ELEMENTS - 100, &repeat("7", number));
+    assert_eq!((elements(100), elements(101)), (Ok(()), too_large("2,000,000 elements")));
+    let space = |number| {
+        filled::<Value>(
+            |reader| reader.space_bytes = MAX_SPACE_BYTES - 100,
+            &format!("{}7", " ".repeat(number)),
+        )
+    };
+    assert_eq!((space(100), space(101)), (Ok(()), too_large("64 MiB of white space")));
     // 400 elements of a thousand small objects are too much: 1.5 MB of text.
     let small_objects = repeat(r#"{"a":0}"#, 1000);
     let site = format!(r#"{{"id":1,"domain":"a.example","x":{small_objects}}}"#);
