@@ -38,17 +38,20 @@ pub(super) fn decide<'c, 'a>(
 ) -> Decision<'c, 'a> {
     let recorded = RecordedSites::new(&lineage.sites);
     let sites = account.sites_of(&lineage);
-    // An incomplete listing may lack sites that no other lineage is for.
-    let has_all = sites.len() >= lineage.domains.len() && account.gap_for(&lineage).is_none();
+    let has_all = sites.len() >= lineage.domains.len();
     let (kept, superseded) = split(&lineage, sites, account, deployments, now);
     let is_recorded = recorded.are_superseded(&superseded);
     if kept.is_empty() && !superseded.is_empty() && has_all {
-        return if lineage.reason.is_none() && is_recorded {
-            Decision::Superseded
-        } else {
+        // An incomplete listing may lack sites that no other lineage is for.
+        let is_whole = !lineage.domains.is_empty() || account.gap_for(&lineage).is_none();
+        let are_all_recorded = lineage.sites.iter().all(|site| site.outcome == Outcome::Superseded);
+        if lineage.reason.is_none() && is_recorded && (is_whole || are_all_recorded) {
+            return Decision::Superseded;
+        }
+        if is_whole {
             let check = Check::new(lineage, superseded, Vec::new(), false);
-            Decision::Check(Check { is_superseded: true, ..check })
-        };
+            return Decision::Check(Check { is_superseded: true, ..check });
+        }
     }
     let has_any = !(kept.is_empty() && superseded.is_empty());
     if !has_any && recorded.is_any_bound() && lineage.reason.is_none() {
@@ -318,6 +321,15 @@ mod tests {
         sites.gaps.push(Gap::any());
         let listing = Listing { records: List::complete(Vec::new()), sites };
         decide_on(&own, listing, |decision| assert!(matches!(decision, Decision::Deploy(_))));
+    }
+
+    #[test]
+    fn superseded_lineage_stays_so_beside_a_gap() {
+        let own = deployed(leaf("aa", 20), &[("a.example", Some(1), Outcome::Superseded)]);
+        let mut sites = List::complete(vec![site(1, "a.example")]);
+        sites.gaps.push(Gap::any());
+        let listing = Listing { records: List::complete(Vec::new()), sites };
+        decide_on(&own, listing, |decision| assert!(matches!(decision, Decision::Superseded)));
     }
 
     #[test]
