@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::envelope::{ListKind, find_fields, find_object, is_set};
+use super::envelope::{ListKind, find_object, is_set};
 use super::listing::{Element, Unreadable, memory};
 use super::timestamp::Timestamp;
 use crate::names::Domain;
@@ -258,10 +258,7 @@ impl SavedSite {
     /// Accepts any object, even one without the site.
     pub(super) fn from_json(json: &Value) -> Option<Self> {
         json.as_object()?;
-        Some(Self {
-            site: ApiObject::of_site(json),
-            ignored_fields: find_fields(json, "ignored_fields").flat_map(names).collect(),
-        })
+        Some(Self { site: ApiObject::of_site(json), ignored_fields: ignored_fields(json) })
     }
 }
 
@@ -312,7 +309,16 @@ pub(super) fn text_or_json(json: &Value) -> String {
     json.as_str().map_or_else(|| json.to_string(), str::to_owned)
 }
 
-/// The names in `ignored_fields`. A missed one would make a failure look like a success, so every other value counts.
+/// The names of dropped fields, beside the site or in its wrapper.
+fn ignored_fields(json: &Value) -> Vec<String> {
+    let own = json.get("ignored_fields").map(names).unwrap_or_default();
+    if !own.is_empty() {
+        return own;
+    }
+    ["data", "result"].iter().filter_map(|wrapper| json.get(*wrapper)).flat_map(ignored_fields).collect()
+}
+
+/// A missed name would make a failure look like a success, so every value that is not empty counts.
 fn names(ignored: &Value) -> Vec<String> {
     match ignored {
         Value::Array(items) => items.iter().map(text_or_json).collect(),
