@@ -275,13 +275,7 @@ impl<'a> Rehearsal<'a> {
         Ok(())
     }
 
-    /// Waits until the service has handled an upload or the hook has ended; [`Rehearsal::finish`] finds out why.
-    fn wait_for_upload(&self, running: RunningHook) -> RunningHook {
-        let uploads_before = self.completed_uploads();
-        self.wait_until(running, || self.completed_uploads() > uploads_before)
-    }
-
-    /// Waits for an event or for the end of the hook.
+    /// Waits for an event or for the end of the hook; [`Rehearsal::finish`] finds out why it ended.
     fn wait_until(&self, mut running: RunningHook, has_happened: impl Fn() -> bool) -> RunningHook {
         while !has_happened() && !running.has_exited() && !running.is_overdue() && !self.interrupt.is_set() {
             std::thread::sleep(POLL_INTERVAL);

@@ -22,7 +22,17 @@ impl Rehearsal<'_> {
 
     /// Sets the times of all runs back, as if so many hours had passed since, and reports it.
     pub(super) fn pass_hours(&mut self, hours: i64) -> Result<(), Error> {
-        const TIMES: [&str; 5] = ["/begun", "/last_success", "/edge_checked_at", "/result/at", "/ended_at"];
+        // Those of state files, and of the record of the last `sync`.
+        const TIMES: [&str; 8] = [
+            "/begun",
+            "/pending_since",
+            "/last_success",
+            "/edge_checked_at",
+            "/result/at",
+            "/ended_at",
+            "/failing_since",
+            "/last_unattended",
+        ];
         self.note(format!("{hours} hours pass: the rehearsal sets the times in the state directory back"));
         let directory = self.state_dir();
         let file_error = |source| Error::File { path: directory.clone(), source };

@@ -7,7 +7,7 @@ use crate::rehearse::Rehearsal;
 const CHECK: [&str; 2] = ["status", "--check"];
 
 pub(super) fn six_day_life(rehearsal: &mut Rehearsal<'_>) -> Result<(), Error> {
-    rehearsal.step("day six", "30 of 160 hours are left, and nothing has renewed the certificate")?;
+    rehearsal.step("day six", "31 of 160 hours are left, and nothing has renewed the certificate")?;
     rehearsal.lineage.renew_between(&rehearsal.authority, [-129, 31])?;
     rehearsal.deploy_first()?;
     rehearsal.note("the monitoring system asks");

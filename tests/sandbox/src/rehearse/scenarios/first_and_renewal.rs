@@ -30,8 +30,9 @@ fn renewal(rehearsal: &mut Rehearsal<'_>) -> Result<(), Error> {
         rehearsal.renew()?;
     }
     rehearsal.sandbox.hold_pushes(true);
+    let uploads_before = rehearsal.completed_uploads();
     let running = rehearsal.start_deploy(&[])?;
-    let running = rehearsal.wait_for_upload(running);
+    let running = rehearsal.wait_until(running, || rehearsal.completed_uploads() > uploads_before);
     rehearsal.check_still_served(&old_leaf);
     rehearsal.note("now the service pushes it");
     rehearsal.sandbox.hold_pushes(false);
