@@ -1,7 +1,7 @@
-//! Convergence: the real binary on generated hosts, after hooks, renewals, other clients, faults and lost state have left
-//! anything behind. `sync` brings every site to the latest leaf of its host or says which one it cannot, and then sends
-//! nothing more. What `sync` decides is tested in thousands of worlds in `sync::convergence_test`, also with leaves that
-//! expire and with entries for some sites only; here it meets real files, requests and handshakes.
+//! Convergence: the real binary on generated hosts, in any state that hooks, renewals, other clients, faults and lost state
+//! leave behind. `sync` brings every site to the latest leaf of its host or says which one it cannot, and then sends
+//! nothing more. What `sync` decides is simulated in `sync::histories`, also with leaves that expire; here it meets real
+//! files, requests and handshakes.
 //!
 //! `EDGECERT_TEST_WORLD=7` runs one world. Keys and random fingerprints differ from run to run.
 

@@ -79,7 +79,7 @@ pub(crate) struct ModelRecord {
     pub(crate) is_system_issued: bool,
 }
 
-/// What goes wrong in a round.
+/// Faults of the service and of the host, until they end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
     /// Every request fails like this, and nothing is carried out.

@@ -304,7 +304,7 @@ impl HostLineage {
         }
     }
 
-    /// Returns why the lineage has to be deployed.
+    /// Handshakes as `sync::check` does and records the result; returns the job if an edge has drifted.
     fn check<'a>(&mut self, mut check: Check<'_, 'a>, world: &World) -> Option<Job<'a>> {
         let run = self.next_run(world);
         if check.is_superseded {

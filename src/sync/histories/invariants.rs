@@ -110,7 +110,7 @@ impl BeforeDeployment {
         }
     }
 
-    /// A site counts as served only if every address was last seen to serve the leaf.
+    /// Recorded sightings agree with the outcomes `served` and `stale`.
     fn check_sightings(&self, state: &LineageState, world: &World) {
         if state.result.is_none() {
             return;
@@ -207,11 +207,11 @@ impl Sent {
 
 /// How long the thresholds of `status --check` let a deployment be pending.
 pub(super) const MAX_LAG: Duration = Duration::hours(7);
-/// Time after which `status --check` notices what nobody told it: that `sync` does not run, and then that it fails.
+/// The sum of the thresholds for the age of the last `sync` and for a pending deployment.
 const MAX_UNNOTICED: Duration = Duration::hours(3 + 6);
 
-/// No certificate expires at the edge while a valid one is on disk, and nothing has happened and the service been in order
-/// for an hour, unless `status --check` reports it.
+/// `status --check` reports a leaf that has expired at an edge if a valid one has been on disk for [`MAX_UNNOTICED`], nothing
+/// else happened in that time, and the service was in order for an hour of it.
 pub(super) fn check_expired(world: &World, host: &Host, judge: impl Fn() -> Vec<(Option<String>, String)>) {
     for (at, site) in world.sites.iter().enumerate().filter(|(_, site)| is_visible(site)) {
         let has_expired = |edge: &&ModelEdge| {

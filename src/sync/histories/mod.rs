@@ -11,6 +11,7 @@ mod invariants;
 mod scenario;
 
 use std::fmt;
+use std::ops::Range;
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -28,24 +29,24 @@ pub(crate) type Judge = fn(&Host, &World, OffsetDateTime) -> Vec<(Option<String>
 
 const DURATION: Duration = Duration::days(60);
 
-/// Rounds after the last disturbance within which nothing more is sent. In each of them, every lineage's turn to check
-/// its edges comes.
+/// Maximum number of rounds after the last disturbance until `sync` sends nothing. In each of them, every lineage's turn
+/// to check its edges comes.
 const MAX_ROUNDS: usize = 5;
 
-/// Runs as many histories. One in which an invariant is violated is replayed with output.
-pub(crate) fn run_all(histories: u64, judge: Judge) {
-    let next = AtomicU64::new(0);
+/// Runs the histories with these seeds on all cores. One in which an invariant is violated is replayed with output.
+pub(crate) fn run_all(seeds: Range<u64>, judge: Judge) {
+    let next = AtomicU64::new(seeds.start);
     let cores = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..cores {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= histories {
+                    if seed >= seeds.end {
                         return;
                     }
                     let run = || History::new(seed, judge, None).run();
-                    if catch_unwind(run).is_err() && next.swap(histories, Ordering::Relaxed) < histories {
+                    if catch_unwind(run).is_err() && next.swap(seeds.end, Ordering::Relaxed) < seeds.end {
                         replay(seed, judge);
                         panic!("seed {seed} does not fail again");
                     }
@@ -63,7 +64,7 @@ pub(crate) fn replay(seed: u64, judge: Judge) {
     History::new(seed, judge, Some(&mut print)).run();
 }
 
-/// Returns the lines of a history in which no invariant is violated.
+/// Returns the lines of a history. Panics if an invariant is violated.
 pub(crate) fn lines(seed: u64, judge: Judge) -> Vec<String> {
     let mut lines = Vec::new();
     History::new(seed, judge, Some(&mut |line| lines.push(line))).run();

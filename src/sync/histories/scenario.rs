@@ -192,13 +192,14 @@ pub(super) fn run_by_hand(world: &mut World, host: &mut Host, rng: &mut Rng) -> 
     "a lineage is deployed by hand"
 }
 
-/// Its edges go with it.
+/// Deletes a site; the next push empties its edges.
 fn delete_site(world: &mut World, rng: &mut Rng) -> &'static str {
-    if world.sites.iter().filter(|site| !site.is_deleted).count() < 2 {
+    let mut sites: Vec<_> = world.sites.iter_mut().filter(|site| !site.is_deleted).collect();
+    if sites.len() < 2 {
         return "no further site to delete";
     }
-    let at = rng.usize(..world.sites.len());
-    let site = &mut world.sites[at];
+    let at = rng.usize(..sites.len());
+    let site = &mut *sites[at];
     (site.is_deleted, site.cert_id) = (true, None);
     "a site is deleted"
 }
@@ -240,8 +241,8 @@ fn add_leaf(world: &mut World, names: Vec<String>, (age, lifetime): (i64, Durati
     world.leaves.len() - 1
 }
 
-/// The lifetime of a leaf, and its age in days: less than two thirds of it.
-fn lifetime(rng: &mut Rng) -> (i64, Duration) {
+/// A random age in days, less than two thirds of the lifetime, and that lifetime.
+fn validity(rng: &mut Rng) -> (i64, Duration) {
     let days = [6, 45, 90][rng.usize(..3)];
     (rng.i64(0..days * 2 / 3), Duration::days(days))
 }
@@ -251,7 +252,7 @@ fn add_lineage(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'static st
     let mut names = NAMES.map(str::to_owned).to_vec();
     rng.shuffle(&mut names);
     names.truncate(rng.usize(1..=4));
-    let (age, lifetime) = lifetime(rng);
+    let (age, lifetime) = validity(rng);
     let leaf = add_leaf(world, names, (age, lifetime), rng);
     let covered = world.sites.iter().map(|site| site.domain).filter(|at| covers(&world.leaves[leaf], *at));
     let mut domains: Vec<Domain> = covered.filter(|_| rng.bool()).map(World::domain).collect();
@@ -343,7 +344,7 @@ fn upload_elsewhere(world: &mut World, rng: &mut Rng) -> &'static str {
     let domain = world.sites[rng.usize(..world.sites.len())].domain;
     let mut names = vec![NAMES[domain].to_owned()];
     names.extend(NAMES.iter().filter(|_| rng.u8(..4) == 0).map(|name| (*name).to_owned()));
-    let validity = lifetime(rng);
+    let validity = validity(rng);
     let leaf = add_leaf(world, names, validity, rng);
     let known = world.records.iter().find(|(_, record)| record.domain == domain).map(|(id, _)| *id);
     let record = ModelRecord { domain, leaf, is_system_issued: rng.u8(..8) == 0 };
