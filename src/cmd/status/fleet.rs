@@ -247,8 +247,8 @@ impl SiteStatus {
         self.served_leaf().map(|leaf| leaf.not_after)
     }
 
-    /// The slack: the time until the first of the leaves that visitors get expires; zero if an address serves none that they accept. If
-    /// the edge was never seen, the leaf that follows from the last outcome counts.
+    /// The slack: the time until the first of the leaves that visitors get expires; zero if an address serves none that
+    /// they accept. If the edge was never seen, the leaf that follows from the last outcome counts.
     pub(super) fn slack(&self, now: OffsetDateTime) -> Option<Duration> {
         if self.is_left_to_others() {
             return None;

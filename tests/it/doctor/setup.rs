@@ -204,6 +204,10 @@ fn most_severe_fault_decides_the_exit_code() {
     assert!(faults[0].contains("config.toml:1: unknown key `basurl`"), "{faults:?}");
     output.prints("EDGECERT_WAIT: expected a whole number of seconds");
 
+    let unusable = format!("base_url = \"{}\"\nproxy = 1\n", service.endpoints().api);
+    doctor(&service, &unusable).without_env("EDGECERT_BASE_URL").exits_with(78);
+    assert!(service.requests().is_empty(), "the proxy that the file should name is not bypassed");
+
     // The service is 75, and less severe than the lineage's 65.
     let certbot = Certbot::with_lineages(&[&["a.example"]]);
     certbot.write("live/a.example/privkey.pem", "", 0o600);
