@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use time::Duration;
 
+use super::Reported;
 use super::host::{Host, HostLineage, Run};
 use crate::deploy::model::{Change, ModelEdge, ModelResult, ModelSite, NAMES, STAGING, World, covers};
 use crate::leaf::Leaf;
@@ -212,7 +213,7 @@ const MAX_UNNOTICED: Duration = Duration::hours(3 + 6);
 
 /// `status --check` reports a leaf that has expired at an edge if a valid one has been on disk for [`MAX_UNNOTICED`], nothing
 /// else happened in that time, and the service was in order for an hour of it.
-pub(super) fn check_expired(world: &World, host: &Host, judge: impl Fn() -> Vec<(Option<String>, String)>) {
+pub(super) fn check_expired(world: &World, host: &Host, judge: impl Fn() -> Vec<Reported>) {
     for (at, site) in world.sites.iter().enumerate().filter(|(_, site)| is_visible(site)) {
         let has_expired = |edge: &&ModelEdge| {
             let has_expired =
@@ -237,8 +238,8 @@ pub(super) fn check_expired(world: &World, host: &Host, judge: impl Fn() -> Vec<
 }
 
 /// Whether problems are about the host or a lineage that is for a site.
-fn reports(problems: &[(Option<String>, String)], host: &Host, site: usize, world: &World) -> bool {
-    problems.iter().any(|(lineage, _)| lineage.as_ref().is_none_or(|name| host.is_for(name, site, world)))
+fn reports(problems: &[Reported], host: &Host, site: usize, world: &World) -> bool {
+    problems.iter().any(|problem| problem.lineage.as_ref().is_none_or(|name| host.is_for(name, site, world)))
 }
 
 /// The state of a lineage has a bounded size.
@@ -380,7 +381,7 @@ pub(super) struct Fixpoint<'a> {
     pub(super) world: &'a World,
     pub(super) host: &'a Host,
     /// The problems that `status --check` will report.
-    pub(super) named: &'a [(Option<String>, String)],
+    pub(super) problems: &'a [Reported],
 }
 
 impl Fixpoint<'_> {
@@ -465,12 +466,12 @@ impl Fixpoint<'_> {
             Some(Outcome::Superseded) => later.any(|(other, _)| !other.has_succeeded()),
             _ => false,
         };
-        let is_named = || reports(self.named, self.host, site, world);
+        let is_named = || reports(self.problems, self.host, site, world);
         assert!(
             self.is_served_from(site, at) || is_explained && is_named(),
             "site {site} does not serve the latest leaf, that of {}, and {:?} do not say so",
             winner.name,
-            self.named
+            self.problems
         );
     }
 }

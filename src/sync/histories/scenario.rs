@@ -139,7 +139,7 @@ pub(super) fn faults(world: &World, rng: &mut Rng) -> Faults {
     }
 }
 
-pub(super) fn happen(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'static str {
+pub(super) fn random_event(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'static str {
     match rng.u8(..22) {
         0..=1 => restore(world, host, rng),
         2 => add_lineage(world, host, rng),
@@ -155,7 +155,7 @@ pub(super) fn happen(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'sta
         16 => delete_site(world, rng),
         17 => add_site(world, rng),
         _ => {
-            end_outages(world, rng);
+            mend_edges(world, rng);
             "the edges are mended"
         }
     }
@@ -205,7 +205,7 @@ fn delete_site(world: &mut World, rng: &mut Rng) -> &'static str {
 }
 
 /// An administrator permits what the first failing lineage is refused.
-pub(super) fn mend(world: &mut World, host: &mut Host) -> &'static str {
+pub(super) fn override_guards(world: &mut World, host: &mut Host) -> &'static str {
     let is_failing = |lineage: &HostLineage| {
         let result = lineage.state.as_ref().and_then(|state| state.result.as_ref());
         result.is_some_and(|result| result.exit_code != 0)
@@ -218,7 +218,7 @@ pub(super) fn mend(world: &mut World, host: &mut Host) -> &'static str {
 }
 
 /// Ends what goes wrong with the edges. Some addresses may stay out of reach.
-pub(super) fn end_outages(world: &mut World, rng: &mut Rng) {
+pub(super) fn mend_edges(world: &mut World, rng: &mut Rng) {
     let is_reachable = rng.u8(..4) > 0;
     let moment = world.moment();
     for site in &mut world.sites {
