@@ -52,7 +52,7 @@ pub(crate) struct RehearseArgs {
 
     /// Deploy the certificate in this directory first [default: a test certificate]
     ///
-    /// Only the scenario first-and-renewal can do that; the others need certificates that they can renew.
+    /// Only the scenario first-and-renewal can do that; the others choose the dates of their certificates.
     #[arg(long, value_name = "DIR")]
     pub(crate) lineage: Option<PathBuf>,
 

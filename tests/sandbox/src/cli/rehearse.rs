@@ -55,9 +55,9 @@ pub(crate) fn run(args: &RehearseArgs) -> Result<ExitCode, Error> {
     let (interrupt, exit_code) = interrupt_on_signal()?;
     line(&format!("rehearsing {} against a temporary sandbox on this machine", hook.path().display()));
     let player = Player { hook, lineage: args.lineage.clone(), interrupt, signs: Signs::new(is_utf8) };
-    let result = match &args.scenario {
-        None => player.play_with_next_steps(),
-        Some(_) => player.play_all(&scenarios),
+    let result = match (&args.scenario, scenarios.as_slice()) {
+        (None, [first, ..]) => player.play_with_next_steps(first),
+        (_, scenarios) => player.play_all(scenarios),
     };
     match (result, exit_code.get()) {
         (Err(interrupted @ Error::Interrupted), Some(code)) => {
@@ -71,13 +71,11 @@ pub(crate) fn run(args: &RehearseArgs) -> Result<ExitCode, Error> {
 impl RehearseArgs {
     /// Returns the scenarios to play. It is a usage error if none of them can use the lineage.
     fn scenarios(&self) -> Vec<&'static Scenario> {
-        let is_wanted = |scenario: &&Scenario| match self.scenario.as_deref() {
-            None => scenario.takes_lineage,
-            Some(name) => name == ALL || name == scenario.name,
-        };
-        let scenarios: Vec<_> = SCENARIOS.iter().filter(is_wanted).collect();
+        let Some(name) = self.scenario.as_deref() else { return SCENARIOS.iter().take(1).collect() };
+        let scenarios: Vec<_> =
+            SCENARIOS.iter().filter(|scenario| name == ALL || name == scenario.name).collect();
         if self.lineage.is_some() && !scenarios.iter().any(|scenario| scenario.takes_lineage) {
-            let message = "'--lineage <DIR>' cannot be used with this scenario, which needs certificates that it can renew";
+            let message = "'--lineage <DIR>' cannot be used with this scenario, which chooses the dates of its certificates";
             Cli::command().error(ErrorKind::ArgumentConflict, message).exit();
         }
         scenarios
@@ -105,10 +103,9 @@ impl Player {
         rehearse(scenario, &self.hook, lineage, &self.interrupt, &mut |event| print(&event, &self.signs))
     }
 
-    /// Plays the first scenario, and shows what to do next.
-    fn play_with_next_steps(&self) -> Result<ExitCode, Error> {
-        let [first, ..] = &SCENARIOS;
-        self.play(first)?;
+    /// Plays a scenario, and shows what to do next.
+    fn play_with_next_steps(&self, scenario: &Scenario) -> Result<ExitCode, Error> {
+        self.play(scenario)?;
         line(&format!("\n{}", Style::Green.paint("all steps passed")));
         print_next();
         Ok(ExitCode::SUCCESS)

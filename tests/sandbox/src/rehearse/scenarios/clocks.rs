@@ -7,11 +7,12 @@ use crate::rehearse::Rehearsal;
 const CHECK: [&str; 2] = ["status", "--check"];
 
 pub(super) fn six_day_life(rehearsal: &mut Rehearsal<'_>) -> Result<(), Error> {
-    rehearsal.step("day six", "31 of 160 hours are left, and nothing has renewed the certificate")?;
+    rehearsal.step("day six", "30 of 160 hours are left, and nothing has renewed the certificate")?;
     rehearsal.lineage.renew_between(&rehearsal.authority, [-129, 31])?;
     rehearsal.deploy_first()?;
     rehearsal.note("the monitoring system asks");
     rehearsal.run(&CHECK, CHECK_WARNING)?;
+    rehearsal.check_output("certificate expires in 30 hours", "the warning names the time left");
 
     rehearsal.step("renewal", "the client gets a certificate for the next 160 hours, and runs the hook")?;
     rehearsal.lineage.renew_between(&rehearsal.authority, [-1, 159])?;
