@@ -37,12 +37,6 @@ pub(super) fn find_object<'a, T>(json: &'a Value, read: &dyn Fn(&'a Value) -> Op
     read(json).or_else(|| inner.find_map(|value| find_object(value, read)))
 }
 
-/// The values of fields with this name in an object and those in it, but not in elements of lists.
-pub(super) fn find_fields<'a>(json: &'a Value, name: &'a str) -> Box<dyn Iterator<Item = &'a Value> + 'a> {
-    let inner = json.as_object().into_iter().flat_map(Map::values);
-    Box::new(json.get(name).into_iter().chain(inner.flat_map(move |value| find_fields(value, name))))
-}
-
 /// The list in a response, an array or `null`: bare, under a known key, or under any other key if no list is found
 /// there.
 pub(super) fn find_list(json: &Value, kind: ListKind) -> Option<&Value> {

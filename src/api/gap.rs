@@ -1,9 +1,9 @@
 //! Why a list of sites or records may be incomplete. The elements of such a list are used; an element that it lacks
 //! may still exist.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::envelope::{ListKind, find_fields, is_set};
+use super::envelope::{ListKind, is_set};
 use super::listing::Unreadable;
 use super::response::reason;
 use super::wire;
@@ -59,9 +59,10 @@ impl Gap {
         }
         let number = count(unreadable.len(), "element");
         let message = format!("the service's list of {kind} has {number} that cannot be read");
-        let records = unreadable.iter().map(|element| element.records.clone()).collect::<Option<Vec<_>>>();
-        let domains = unreadable.into_iter().map(|element| element.domains).collect::<Option<Vec<_>>>();
-        let (domains, records) = (domains.map(|domains| domains.concat()), records.map(|ids| ids.concat()));
+        let shown = unreadable.into_iter().map(|element| (element.domains, element.records));
+        let (domains, records): (Vec<_>, Vec<_>) = shown.unzip();
+        let domains = domains.into_iter().collect::<Option<Vec<_>>>().map(|domains| domains.concat());
+        let records = records.into_iter().collect::<Option<Vec<_>>>().map(|records| records.concat());
         Some(Self { message, domains, records })
     }
 
@@ -74,6 +75,12 @@ impl Gap {
     pub(crate) fn may_hide_binding(&self, record: u64) -> bool {
         self.records.as_ref().is_none_or(|records| records.contains(&record))
     }
+}
+
+/// The values of fields with this name in an object and those in it, but not in elements of lists.
+fn find_fields<'a>(json: &'a Value, name: &'a str) -> Box<dyn Iterator<Item = &'a Value> + 'a> {
+    let inner = json.as_object().into_iter().flat_map(Map::values);
+    Box::new(json.get(name).into_iter().chain(inner.flat_map(move |value| find_fields(value, name))))
 }
 
 /// Reads a count. A positive number that is no integer, or too large for one, counts as more than can be listed.
