@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use edgecert_sandbox::set_times_back;
 use serde_json::Value;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 /// The default of `verify_every`, in seconds.
 pub(crate) const DAY: i64 = 86_400;
@@ -32,22 +31,5 @@ pub(crate) fn set_back(state: &Path, seconds: i64) {
 
 /// Sets the times of all runs in a state file, or in the record of a `sync`, back by this many seconds.
 pub(crate) fn set_back_file(file: &Path, seconds: i64) {
-    const TIMES: [&str; 8] = [
-        "/begun",
-        "/pending_since",
-        "/last_success",
-        "/edge_checked_at",
-        "/result/at",
-        "/reported/at",
-        "/ended_at",
-        "/failing_since",
-    ];
-    edit_state(file, |state| {
-        for path in TIMES {
-            let Some(at) = state.pointer_mut(path).filter(|at| at.is_string()) else { continue };
-            let earlier = OffsetDateTime::parse(at.as_str().unwrap(), &Rfc3339).unwrap()
-                - time::Duration::seconds(seconds);
-            *at = earlier.format(&Rfc3339).unwrap().into();
-        }
-    });
+    edit_state(file, |state| set_times_back(state, seconds).unwrap());
 }

@@ -42,7 +42,7 @@ pub use error::Error;
 pub use faults::{Fault, FaultAction};
 pub use options::{Endpoints, Options};
 pub use probe::{ProbeResult, probe};
-pub use rehearse::{Event, Hook, Interrupt, SCENARIOS, Scenario, rehearse};
+pub use rehearse::{Event, Hook, Interrupt, SCENARIOS, Scenario, rehearse, set_times_back};
 pub use request_log::RecordedRequest;
 pub use sandbox::Sandbox;
 pub use world::{Account, Cert, Package, Site, World};

@@ -19,6 +19,7 @@ use hook::{HookEnd, RunningHook, Variable};
 pub use interrupt::Interrupt;
 use lineage::Lineage;
 pub use scenarios::SCENARIOS;
+pub use state::set_times_back;
 
 /// Pause between two looks at the hook, the service or the clock.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
