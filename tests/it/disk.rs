@@ -49,7 +49,7 @@ struct FailedCall {
     stderr: String,
     /// The call.
     line: String,
-    /// What was done, for messages.
+    /// The call, its error and the output, for messages.
     at: String,
 }
 

@@ -18,7 +18,7 @@ use crate::verify::{EdgeView, OtherLeaf};
 pub(crate) const NAMES: [&str; 7] =
     ["a.example", "b.example", "c.example", "*.a.example", "x.a.example", "y.a.example", "*.example"];
 pub(crate) const SITE_NAMES: usize = 6;
-/// The issuer of the leaves that nobody trusts.
+/// The issuer of untrusted leaves.
 pub(crate) const STAGING: &str = "staging";
 
 static DOMAINS: LazyLock<Vec<Domain>> =

@@ -34,9 +34,9 @@ pub(crate) struct Host {
     pub(crate) last_sync: Option<SyncRecord>,
     /// When anything but `sync` last happened.
     pub(super) disturbed_at: Moment,
-    /// What was sent, and the number of disturbances by then.
+    /// The changes that all runs so far have made.
     pub(super) sent: Sent,
-    /// The runs since the last step; `None`: nobody reads them.
+    /// Descriptions of the runs since the last step; `None` if the history is not printed.
     pub(super) runs: Option<Vec<String>>,
 }
 

@@ -156,7 +156,7 @@ pub(super) fn random_event(world: &mut World, host: &mut Host, rng: &mut Rng) ->
         17 => add_site(world, rng),
         _ => {
             mend_edges(world, rng);
-            "the edges are mended"
+            "the edges work again"
         }
     }
 }
@@ -210,7 +210,7 @@ pub(super) fn override_guards(world: &mut World, host: &mut Host) -> &'static st
         let result = lineage.state.as_ref().and_then(|state| state.result.as_ref());
         result.is_some_and(|result| result.exit_code != 0)
     };
-    let Some(at) = host.lineages.iter().position(is_failing) else { return "nothing to mend" };
+    let Some(at) = host.lineages.iter().position(is_failing) else { return "no lineage fails" };
     let settings = Layer { rebind: Some(true), skip_unmatched: Some(true), ..Layer::default() };
     let guards = Guards { allow_shrink: true, allow_older: true, replace_lets: true, allow_partial: true };
     host.by_hand(at, Given { domains: Vec::new(), settings, guards }, false, world);

@@ -99,7 +99,7 @@ pub(super) fn power_cut(rehearsal: &mut Rehearsal<'_>) -> Result<(), Error> {
         served.as_ref() == Ok(&rehearsal.lineage.fingerprint)
     })?;
     rehearsal.check_served();
-    rehearsal.note("the power is back; nobody knows yet that the upload has reached the service");
+    rehearsal.note("the power is back; the host does not know that the service has stored the upload");
     rehearsal.sync(0)?;
     rehearsal.check_renewed();
     Ok(())
