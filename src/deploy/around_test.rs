@@ -57,7 +57,6 @@ struct Case<'h> {
     leaf: Leaf,
     requested: Vec<Domain>,
     host: &'h Host,
-    deployed: HashMap<u64, u64>,
     missed: HashMap<u64, u64>,
     allow: Allow,
     is_verified: bool,
@@ -98,7 +97,7 @@ impl<'h> Case<'h> {
         let own = leaf(rng, LINEAGE);
         let is_asked_for = rng.u8(..3) == 0;
         let requested = domains.iter().filter(|_| is_asked_for && rng.u8(..4) == 0).cloned().collect();
-        let (deployed, missed) = (bindings(rng, 3), bindings(rng, 6));
+        let missed = missed(rng);
         let mut rarely = || rng.u8(..4) == 0;
         let rebind = rarely();
         let guards = Guards {
@@ -113,7 +112,6 @@ impl<'h> Case<'h> {
             leaf: own,
             requested,
             host,
-            deployed,
             missed,
             allow,
             is_verified: !rarely(),
@@ -135,7 +133,6 @@ impl<'h> Case<'h> {
             domains: &self.requested,
             account,
             deployments,
-            deployed: &self.deployed,
             missed: &self.missed,
             verify: if self.is_verified { Verify::Auto } else { Verify::Off },
             allow: self.allow,
@@ -147,7 +144,7 @@ impl<'h> Case<'h> {
         let mut report = Report::new("deploy");
         let has_sites = scope.has_sites(false, &mut report);
         let groups = scope.survey_groups();
-        scope.survey = self.survey(&groups);
+        scope.survey = self.survey(&groups, &scope);
         let Plan { uploads, targets, .. } = scope.plan();
         let spelled = |domain: &'a Domain| domain.spelled();
         let uploads = uploads.into_iter().map(|upload| {
@@ -168,7 +165,7 @@ impl<'h> Case<'h> {
         }
     }
 
-    fn survey(&self, groups: &[SurveyGroup<'_>]) -> Survey {
+    fn survey(&self, groups: &[SurveyGroup<'_>], scope: &Scope<'_, '_>) -> Survey {
         let mut survey = Survey::default();
         if !self.is_verified {
             return survey;
@@ -176,7 +173,7 @@ impl<'h> Case<'h> {
         for site in groups.iter().flat_map(tried) {
             survey.add([(site, self.view(site))].into_iter());
         }
-        let due = survey.due(groups, |survey, group| survey.may_be_current(group, &self.deployed));
+        let due = survey.due(groups, |survey, group| survey.may_be_current(group, scope));
         survey.add(due.into_iter().map(|site| (site, self.view(site))));
         survey
     }
@@ -197,10 +194,10 @@ impl<'h> Case<'h> {
     }
 }
 
-/// The records of some sites: one in `of`.
-fn bindings(rng: &mut Rng, of: u8) -> HashMap<u64, u64> {
+/// The records of some sites.
+fn missed(rng: &mut Rng) -> HashMap<u64, u64> {
     (1..=8)
-        .map(|site| (site, rng.u64(1..=8), rng.u8(..of)))
+        .map(|site| (site, rng.u64(1..=8), rng.u8(..6)))
         .filter(|(.., n)| *n == 0)
         .map(|(site, record, _)| (site, record))
         .collect()

@@ -14,7 +14,7 @@ use crate::error::{CommandError, ErrorKind};
 use crate::hint::Hint;
 use crate::leaf::Leaf;
 use crate::names::Domain;
-use crate::report::{Report, SiteReport};
+use crate::report::{Deployed, Report, SiteReport};
 use crate::runtime::offload;
 use crate::settings::Settings;
 use crate::source::Source;
@@ -240,7 +240,7 @@ impl Journal {
             self.begin(report);
         }
         let Some(state) = &mut self.state else { return };
-        let sites = recorded_sites(&report.deployed.sites, state);
+        let sites = recorded_sites(&report.deployed, state);
         let result = (report.exit_code(), report.error());
         state.finish(result, sites, &report.deployed.records, &self.options, clock::now());
         let (name, state) = (self.name.clone(), state.clone());
@@ -360,10 +360,10 @@ pub(crate) fn run_options(
     RunOptions { service, domains: domains.to_vec(), given, origin, ..RunOptions::default() }
 }
 
-/// The sites that a run was for or bound, with what earlier runs saw of their edges, and those that an earlier run bound
-/// through a record that they share with these.
-pub(crate) fn recorded_sites(sites: &[SiteReport], state: &LineageState) -> Vec<SiteState> {
-    let before = &state.sites;
+/// The sites that a run was for or bound, with what earlier runs saw of their edges, those that an earlier run bound
+/// through a record that they share with these, and those that an incomplete listing may lack.
+pub(crate) fn recorded_sites(deployed: &Deployed, state: &LineageState) -> Vec<SiteState> {
+    let (sites, before) = (&deployed.sites, &state.sites);
     let by_id: HashMap<u64, &SiteState> = before.iter().filter_map(|site| Some((site.id?, site))).collect();
     // The bare upload reports no ids.
     let by_host = LazyCell::new(|| {
@@ -397,7 +397,13 @@ pub(crate) fn recorded_sites(sites: &[SiteReport], state: &LineageState) -> Vec<
         };
         known.filter(is_still_reached).cloned()
     });
-    recorded.collect()
+    let hosts = || sites.iter().map(|site| site.domain.host()).collect::<HashSet<&str>>();
+    let reported = deployed.may_lack_sites.then(hosts);
+    let unlisted = reported.iter().flat_map(|reported| {
+        let known = state.sites_of(state.service.as_deref()).iter();
+        known.filter(|known| !reported.contains(known.domain.host())).cloned()
+    });
+    recorded.chain(unlisted).collect()
 }
 
 #[cfg(test)]
@@ -409,6 +415,7 @@ mod tests {
     use time::OffsetDateTime;
 
     use super::*;
+    use crate::outcome::{ChangedRecords, Outcome};
     use crate::runtime::Runtime;
 
     #[test]
@@ -441,5 +448,31 @@ mod tests {
         };
         Runtime::new().unwrap().block_on(run);
         assert_eq!(store.read("x").unwrap().unwrap().leaf, Some(pending), "still to be deployed");
+    }
+    #[test]
+    fn sites_that_were_not_listed_stay_recorded() {
+        let begun = OffsetDateTime::UNIX_EPOCH;
+        let finish = |before: Option<&LineageState>, fingerprint: &str, domains: &[&str], may_lack_sites| {
+            let service = Some("https://api.example.net".to_owned());
+            let options = RunOptions { service, origin: Origin::Hook, ..RunOptions::default() };
+            let (names, fingerprint) = (Vec::new(), fingerprint.to_owned());
+            let leaf = Leaf { fingerprint, names, not_before: begun, not_after: begun, issuer: None };
+            let source = Source::of_file("/c");
+            let mut state = LineageState::begin(before.cloned(), source, &options, Some(leaf), begun);
+            let site = |domain: &&str| SiteReport::new(&domain.parse().unwrap(), Outcome::Served, None);
+            let sites = domains.iter().map(site).collect();
+            let deployed = Deployed { sites, may_lack_sites, ..Deployed::default() };
+            let sites = recorded_sites(&deployed, &state);
+            state.finish((0, None), sites, &ChangedRecords::default(), &options, begun);
+            state
+        };
+        let shown = |state: &LineageState| {
+            let shown = |site: &SiteState| (site.domain.spelled().to_owned(), site.leaf.clone().unwrap());
+            state.sites.iter().map(shown).collect::<Vec<_>>()
+        };
+        let (a, b) = (("a.example".to_owned(), "bb".to_owned()), ("b.example".to_owned(), "aa".to_owned()));
+        let first = finish(None, "aa", &["a.example", "b.example"], false);
+        assert_eq!(shown(&finish(Some(&first), "bb", &["a.example"], true)), [a.clone(), b]);
+        assert_eq!(shown(&finish(Some(&first), "bb", &["a.example"], false)), [a]);
     }
 }

@@ -82,7 +82,6 @@ impl Rollout<'_> {
         let (leaf, names) = (chain.leaf.to_leaf(), Names::of(chain.leaf.dns_names()));
         let (before, service) = (self.journal.before(), self.service());
         let stored = before.map(|state| state.stored_records(&service)).unwrap_or_default();
-        let mut deployed = before.map(|state| state.deployed_sites(&service, &leaf)).unwrap_or_default();
         let missed = before.map(|state| state.missed_sites(&service, &leaf)).unwrap_or_default();
         let account = listing.around(&names, domains, stored);
         let looked_up;
@@ -92,10 +91,6 @@ impl Rollout<'_> {
             looked_up = self.journal.neighbours(&service, hosts(&account, domains), report);
             &looked_up
         };
-        // Another lineage may have used the record since.
-        deployed.retain(|_, record| {
-            deployments.leaves_in(*record).iter().all(|known| known.leaf.fingerprint == leaf.fingerprint)
-        });
         let mut scope = Scope {
             lineage: self.journal.lineage(),
             leaf,
@@ -103,7 +98,6 @@ impl Rollout<'_> {
             domains,
             account: &account,
             deployments,
-            deployed: &deployed,
             missed: &missed,
             verify: self.settings.verify,
             allow: Allow { rebind: self.settings.rebind, guards: self.deployment.guards },
@@ -217,6 +211,7 @@ impl Rollout<'_> {
 
 /// Reports what the listing may lack: as an error if that may be a site or a record for the certificate.
 pub(super) fn report_gaps(names: &Names, listing: &Listing, report: &mut Report) {
+    report.deployed.may_lack_sites = !listing.sites.gaps.is_empty();
     for gap in listing.gaps() {
         if gap.may_hide(|domain| names.cover(domain)) {
             report.fail(incomplete_listing(gap));

@@ -35,8 +35,6 @@ pub(super) struct Scope<'a, 'l> {
     pub(super) account: &'a Account<'l>,
     /// What this host deployed to the account.
     pub(super) deployments: &'a ServiceDeployments,
-    /// The record of each site that an earlier run deployed this leaf to.
-    pub(super) deployed: &'a HashMap<u64, u64>,
     /// The record of each site that an earlier upload of this leaf did not reach.
     pub(super) missed: &'a HashMap<u64, u64>,
     pub(super) verify: Verify,
@@ -202,9 +200,14 @@ impl<'l> Scope<'_, 'l> {
         not_needed.collect()
     }
 
+    /// Whether a site is bound to a record that is known to hold the leaf.
+    pub(super) fn is_deployed(&self, site: &Site) -> bool {
+        site.cert_id.is_some_and(|record| self.deployments.record_holds(record, &self.leaf))
+    }
+
     /// Whether the record that a site is bound to holds the leaf.
     fn has_leaf(&self, site: &Site) -> bool {
-        let is_deployed = site.cert_id.is_some() && self.deployed.get(&site.id).copied() == site.cert_id;
+        let is_deployed = self.is_deployed(site);
         match self.survey.view(site.id) {
             // Another upload does not make an address respond.
             Some(view) => view.is_current() || is_deployed && !view.may_change(),

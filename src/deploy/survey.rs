@@ -45,8 +45,8 @@ impl Survey {
         let surveyor = Surveyor { edge, is_strict, end: Deadline::after(deadline.left() / 4) };
         let first = surveyor.observe_all(groups.iter().map(|group| surveyor.observe_first(group))).await;
         survey.add(first.into_iter().flatten());
-        let rest = survey
-            .due(&groups, |survey, group| dry_run || !force && survey.may_be_current(group, scope.deployed));
+        let rest =
+            survey.due(&groups, |survey, group| dry_run || !force && survey.may_be_current(group, scope));
         let rest = surveyor.observe_all(rest.into_iter().map(|site| surveyor.observe_one(site))).await;
         survey.add(rest.into_iter().flatten());
         survey
@@ -75,12 +75,12 @@ impl Survey {
     }
 
     /// Whether the first site of a record that serves a leaf serves the expected one. If none does, an earlier run may
-    /// have deployed it; `deployed` is the record of each site that one did.
-    pub(super) fn may_be_current(&self, group: &SurveyGroup<'_>, deployed: &HashMap<u64, u64>) -> bool {
+    /// have deployed it.
+    pub(super) fn may_be_current(&self, group: &SurveyGroup<'_>, scope: &Scope<'_, '_>) -> bool {
         let mut views = group.wanted.iter().filter_map(|site| self.views.get(&site.id));
         match views.find(|view| view.has_leaf()) {
             Some(first) => !first.has_other_leaf(),
-            None => group.wanted.iter().any(|site| deployed.contains_key(&site.id)),
+            None => group.wanted.iter().any(|site| scope.is_deployed(site)),
         }
     }
 

@@ -151,6 +151,13 @@ impl ServiceDeployments {
         stored.into_iter().chain(maybe.filter(is_since)).collect()
     }
 
+    /// Whether a record is known to hold a leaf.
+    pub(crate) fn record_holds(&self, record: u64, leaf: &Leaf) -> bool {
+        let known = self.leaves_in(record);
+        let has_leaf = |stored: &&StoredLeaf| stored.leaf.fingerprint == leaf.fingerprint;
+        known.iter().any(|stored| stored.is_certain) && known.iter().all(has_leaf)
+    }
+
     /// The leaf of the last upload to a record that the service confirmed. Two lineages may have used the record: what was
     /// stored last counts. The name of the lineage breaks ties.
     pub(crate) fn stored_in(&self, record: u64) -> Option<&StoredLeaf> {
@@ -265,6 +272,20 @@ mod tests {
         assert_eq!(by_second(before(), &Stale), Some(DAY_2), "bound");
         for outcome in [Misbound, Skipped, Superseded] {
             assert_eq!(by_second(before(), &outcome), None, "{outcome}");
+        }
+    }
+
+    #[test]
+    fn record_holds_the_leaf_that_was_certainly_stored_last() {
+        let first = deployed(leaf("aa", ISSUED), DAY_1);
+        let running = begin(Some(first.clone()), leaf("bb", DAY_1), DAY_2);
+        let later = deployed(leaf("bb", DAY_1), DAY_2);
+        for (states, held) in [([&first, &first], "aa"), ([&first, &running], ""), ([&first, &later], "bb")] {
+            for fingerprint in ["aa", "bb"] {
+                let known = deployments(states).of_service(SERVICE);
+                assert_eq!(known.record_holds(5, &leaf(fingerprint, ISSUED)), fingerprint == held, "{held}");
+                assert!(!known.record_holds(6, &leaf(fingerprint, ISSUED)));
+            }
         }
     }
 

@@ -190,7 +190,7 @@ impl LineageState {
     /// Takes the sites that a run reported. One with options given by hand leaves the others as they were.
     fn replace_sites(&mut self, mut sites: Vec<SiteState>) {
         let leaf = self.leaf.as_ref().map(|leaf| leaf.fingerprint.clone());
-        for site in &mut sites {
+        for site in sites.iter_mut().filter(|site| site.leaf.is_none()) {
             site.leaf.clone_from(&leaf);
         }
         if self.is_pending_by_hand() && self.sites_service() == self.service.as_deref() {
@@ -205,6 +205,11 @@ impl LineageState {
     /// Base URL of the service that `sites` belong to.
     pub(super) fn sites_service(&self) -> Option<&str> {
         self.sites_service.as_deref().or(self.service.as_deref())
+    }
+
+    /// The recorded sites, if they are sites of this service.
+    pub(crate) fn sites_of(&self, service: Option<&str>) -> &[SiteState] {
+        if self.sites_service() == service { &self.sites } else { &[] }
     }
 
     /// Updates sites without a deployment. `checked_at` is set if the edges of all sites were checked.
@@ -256,30 +261,13 @@ impl LineageState {
         known.find(|leaf| leaf.fingerprint == fingerprint)
     }
 
-    /// The record of each site that a leaf was deployed to, by site. Sites whose push was not confirmed are included;
-    /// otherwise the run after one that ended at its deadline would repeat the upload.
-    pub(crate) fn deployed_sites(&self, service: &str, leaf: &Leaf) -> HashMap<u64, u64> {
-        let has_leaf =
-            |outcome: &Outcome| matches!(outcome, Outcome::Served | Outcome::Synced | Outcome::Uploaded);
-        self.records_of(service, leaf, has_leaf)
-    }
-
     /// The record of each site that a leaf did not reach because this record feeds the site, by site.
     pub(crate) fn missed_sites(&self, service: &str, leaf: &Leaf) -> HashMap<u64, u64> {
-        self.records_of(service, leaf, |outcome| *outcome == Outcome::Misbound)
-    }
-
-    /// The records of the sites for which the deployment of a leaf had such an outcome.
-    fn records_of(
-        &self,
-        service: &str,
-        leaf: &Leaf,
-        is_such: impl Fn(&Outcome) -> bool,
-    ) -> HashMap<u64, u64> {
-        let is_known = self.sites_service() == Some(service);
-        let has_leaf = |site: &&SiteState| site.leaf.as_ref() == Some(&leaf.fingerprint);
-        let sites = self.sites.iter().filter(has_leaf).filter(|site| is_known && is_such(&site.outcome));
-        sites.filter_map(|site| Some((site.id?, site.cert_id?))).collect()
+        let is_missed = |site: &&SiteState| {
+            site.leaf.as_ref() == Some(&leaf.fingerprint) && site.outcome == Outcome::Misbound
+        };
+        let missed = self.sites_of(Some(service)).iter().filter(is_missed);
+        missed.filter_map(|site| Some((site.id?, site.cert_id?))).collect()
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) use self::world::{
 pub(crate) use super::journal::recorded_sites;
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
 use super::rollout::{pending_sites, report_gaps, report_results};
-use super::scope::{Scope, SurveyGroup};
+use super::scope::Scope;
 use super::survey::{Survey, tried};
 use super::upload::UploadResult;
 use super::verdict::{failed_outcome, failed_upload, report_untouched, unused};
@@ -41,7 +41,6 @@ pub(crate) struct ModelDeployment<'a> {
     /// Whether `sync` repeats a pending run.
     pub(crate) is_retry: bool,
     pub(crate) deployments: &'a ServiceDeployments,
-    pub(crate) deployed: &'a HashMap<u64, u64>,
     pub(crate) missed: &'a HashMap<u64, u64>,
     /// The state when it begins.
     pub(crate) known: &'a LineageState,
@@ -73,7 +72,7 @@ impl ModelDeployment<'_> {
         Some(ModelResult {
             exit_code: report.exit_code(),
             error: report.error(),
-            sites: recorded_sites(&report.deployed.sites, self.known),
+            sites: recorded_sites(&report.deployed, self.known),
             served: served.filter_map(|site| site.id).collect(),
             is_mistake: !report.deployed.changed
                 && !report.errors().is_empty()
@@ -104,7 +103,6 @@ impl ModelDeployment<'_> {
             domains: self.domains,
             account: &account,
             deployments: self.deployments,
-            deployed: self.deployed,
             missed: self.missed,
             verify: self.settings.verify,
             allow: Allow { rebind: self.settings.rebind, guards: self.guards },
@@ -119,7 +117,7 @@ impl ModelDeployment<'_> {
             Err(error) => return Some(Err(error)),
         }
         if scope.needs_survey() {
-            scope.survey = self.observe(world, &scope.survey_groups());
+            scope.survey = self.observe(world, &scope);
         }
         let plan = scope.plan();
         if world.is_killed() {
@@ -130,9 +128,9 @@ impl ModelDeployment<'_> {
         Some(Ok(()))
     }
 
-    fn observe(&self, world: &World, groups: &[SurveyGroup<'_>]) -> Survey {
-        let mut survey = Survey::default();
-        for group in groups {
+    fn observe(&self, world: &World, scope: &Scope<'_, '_>) -> Survey {
+        let (mut survey, groups) = (Survey::default(), scope.survey_groups());
+        for group in &groups {
             for site in tried(group) {
                 let view = self.view(world, site);
                 let has_leaf = view.has_leaf();
@@ -142,8 +140,7 @@ impl ModelDeployment<'_> {
                 }
             }
         }
-        let rest =
-            survey.due(groups, |survey, group| !self.force && survey.may_be_current(group, self.deployed));
+        let rest = survey.due(&groups, |survey, group| !self.force && survey.may_be_current(group, scope));
         survey.add(rest.into_iter().map(|site| (site, self.view(world, site))));
         survey
     }
@@ -163,7 +160,7 @@ impl ModelDeployment<'_> {
         report: &mut Report,
     ) -> Option<()> {
         let results: Vec<UploadResult> =
-            plan.uploads.iter().map(|upload| self.upload(world, upload)).collect();
+            plan.uploads.iter().map(|upload| self.upload(world, upload, report)).collect();
         if world.is_killed() {
             return None;
         }
@@ -179,9 +176,8 @@ impl ModelDeployment<'_> {
     /// The bare upload: no listing, no handshakes.
     fn upload_only(&self, world: &mut World, report: &mut Report) {
         for domain in self.domains {
-            let (outcome, cert_id) = match self.upload_for(world, domain) {
+            let (outcome, cert_id) = match self.upload_for(world, domain, report) {
                 Ok(StoredRecord { id, is_new, .. }) => {
-                    report.deployed.changed = true;
                     report.deployed.records.stored.push(id);
                     if is_new && !world.sites.iter().any(|site| site.cert_id == Some(id)) {
                         report.fail(unused(domain, id));
@@ -191,7 +187,6 @@ impl ModelDeployment<'_> {
                     }
                 }
                 Err(failed) => {
-                    report.deployed.changed |= failed.may_be_done;
                     report.deployed.records.is_any_possible |= failed.may_be_done;
                     report.fail(failed_upload(domain, &failed));
                     (failed_outcome(&failed), None)
@@ -205,19 +200,21 @@ impl ModelDeployment<'_> {
         }
     }
 
-    fn upload(&self, world: &mut World, upload: &Upload<'_>) -> UploadResult {
-        let mut result = self.upload_for(world, upload.domain);
+    fn upload(&self, world: &mut World, upload: &Upload<'_>, report: &mut Report) -> UploadResult {
+        let mut result = self.upload_for(world, upload.domain, report);
         for domain in &upload.alternatives {
             if !result.as_ref().is_err_and(|failed| failed.kind() == ErrorKind::Service) {
                 break;
             }
-            result = self.upload_for(world, domain);
+            result = self.upload_for(world, domain, report);
         }
         result
     }
 
-    fn upload_for(&self, world: &mut World, domain: &Domain) -> UploadResult {
-        let (id, is_new) = world.upload(World::index_of(domain), self.leaf).map_err(request_error)?;
+    fn upload_for(&self, world: &mut World, domain: &Domain, report: &mut Report) -> UploadResult {
+        let result = world.upload(World::index_of(domain), self.leaf).map_err(request_error);
+        report.deployed.changed |= result.as_ref().map_or_else(|failed| failed.may_be_done, |_| true);
+        let (id, is_new) = result?;
         Ok(StoredRecord { id, is_new, is_of_others: false, contradiction: None })
     }
 

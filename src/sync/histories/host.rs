@@ -19,6 +19,7 @@ use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::ChangedRecords;
 use crate::plan::IndexedListing;
+use crate::report::Deployed;
 use crate::settings::{Layer, Settings, Verify};
 use crate::source::Source;
 use crate::state::{
@@ -196,7 +197,6 @@ impl Host {
         let leaf = &world.leaves[lineage.leaf];
         let service = lineage.settings.base_url.to_string();
         let state = lineage.state.as_ref();
-        let deployed = state.map(|state| state.deployed_sites(&service, leaf)).unwrap_or_default();
         let missed = state.map(|state| state.missed_sites(&service, leaf)).unwrap_or_default();
         let mut state = lineage.begin(run, world);
         world.now += Duration::SECOND;
@@ -210,7 +210,6 @@ impl Host {
             upload_only: run.is_upload_only(),
             is_retry: run.origin == Origin::Retry,
             deployments,
-            deployed: &deployed,
             missed: &missed,
             known: &state,
             listing,
@@ -309,7 +308,8 @@ impl HostLineage {
         let run = self.next_run(world);
         if check.is_superseded {
             let mut state = self.begin(&run, world);
-            let sites = recorded_sites(&check.superseded_sites(), &state);
+            let deployed = Deployed { sites: check.superseded_sites(), ..Deployed::default() };
+            let sites = recorded_sites(&deployed, &state);
             state.finish((0, None), sites, &ChangedRecords::default(), &self.options(&run), world.now);
             self.state = Some(state);
             return None;
