@@ -5,24 +5,15 @@ use std::io;
 
 use rustls::{AlertDescription, CertificateError};
 
-use super::error::{AttemptError, CertificateFault};
+use super::error::AttemptError;
 
 /// The attempt's error for a failure of the HTTP client. The URL is dropped.
 pub(super) fn connection_error(error: reqwest::Error, host: &str) -> AttemptError {
     let error = error.without_url();
-    let host = host.to_owned();
-    match tls_error(&error) {
-        Some(rustls::Error::InvalidCertificate(error)) => {
-            return AttemptError::Untrusted { host, fault: certificate_fault(error) };
-        }
-        Some(rustls::Error::InvalidMessage(_)) => {
-            return AttemptError::NotTls { host };
-        }
-        Some(rustls::Error::AlertReceived(
-            AlertDescription::ProtocolVersion | AlertDescription::HandshakeFailure,
-        )) => return AttemptError::NoCommonTls { host },
-        _ => {}
+    if let Some((message, hint)) = tls_error(&error).and_then(|error| tls_fault(error, host)) {
+        return AttemptError::Tls { message, hint };
     }
+    let host = host.to_owned();
     if error.is_timeout() {
         return AttemptError::TimedOut { host };
     }
@@ -59,18 +50,73 @@ fn tls_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rus
     }
 }
 
-fn certificate_fault(error: &CertificateError) -> CertificateFault {
+/// A fault of the server's TLS and what to do about it; `None` if the connection failed otherwise.
+fn tls_fault(error: &rustls::Error, host: &str) -> Option<(String, &'static str)> {
+    use AlertDescription::{HandshakeFailure, ProtocolVersion};
+    let (fault, hint) = match error {
+        rustls::Error::InvalidCertificate(error) => {
+            let (fault, hint) = certificate_fault(error);
+            return Some((format!("the TLS certificate of {host} is not trusted: {fault}"), hint));
+        }
+        rustls::Error::InvalidMessage(_) => {
+            ("it does not speak TLS", "check scheme, host and port of the base URL")
+        }
+        rustls::Error::AlertReceived(ProtocolVersion | HandshakeFailure) => (
+            "it shares no TLS version or cipher suite with edgecert",
+            "check the base URL; the server must support TLS 1.2 or 1.3",
+        ),
+        _ => return None,
+    };
+    Some((format!("no TLS connection to {host}: {fault}"), hint))
+}
+
+/// Why a certificate is not trusted, a clause whose subject it is, and what to do about it. Only an unknown issuer is a
+/// question of trust.
+fn certificate_fault(error: &CertificateError) -> (&'static str, &'static str) {
     use CertificateError as E;
+    let other = |fault| (fault, "the service has to install another certificate");
     match error {
-        E::UnknownIssuer => CertificateFault::UnknownIssuer,
-        E::Expired | E::ExpiredContext { .. } => CertificateFault::Expired,
-        E::NotValidYet | E::NotValidYetContext { .. } => CertificateFault::NotValidYet,
-        E::NotValidForName | E::NotValidForNameContext { .. } => CertificateFault::OtherName,
-        E::Other(other) => match other.0.downcast_ref() {
-            Some(webpki::Error::CaUsedAsEndEntity) => CertificateFault::IsCa,
-            Some(error) => CertificateFault::Other(crate::check::describe_path_error(error)),
-            None => CertificateFault::Other("it does not verify"),
+        E::UnknownIssuer => (
+            "its issuer is not in the trust store",
+            "if the service uses a private CA, pass its certificate with --ca-file",
+        ),
+        E::Expired | E::ExpiredContext { .. } => (
+            "it has expired",
+            "check the clock of this host; if it is right, the service has to renew its certificate",
+        ),
+        E::NotValidYet | E::NotValidYetContext { .. } => (
+            "it is not valid yet",
+            "check the clock of this host; if it is right, wait until the certificate is valid",
+        ),
+        E::NotValidForName | E::NotValidForNameContext { .. } => {
+            ("it is for another name", "check the host in the base URL; the certificate has to name it")
+        }
+        E::Other(error) => match error.0.downcast_ref() {
+            Some(webpki::Error::CaUsedAsEndEntity) => (
+                "it is a CA certificate, which a server must not present",
+                "issue a server certificate from that CA for the service",
+            ),
+            error => other(error.map_or("it does not verify", crate::check::describe_path_error)),
         },
-        _ => CertificateFault::Other("it does not verify"),
+        _ => other("it does not verify"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn only_an_unknown_issuer_suggests_a_ca_file() {
+        use CertificateError as E;
+        let is_ca = rustls::OtherError(Arc::new(webpki::Error::CaUsedAsEndEntity));
+        let other = rustls::OtherError(Arc::new(webpki::Error::BadDer));
+        let others = [E::Expired, E::NotValidYet, E::NotValidForName, E::BadEncoding];
+        for error in [E::UnknownIssuer, E::Other(is_ca), E::Other(other)].into_iter().chain(others) {
+            let (fault, hint) = certificate_fault(&error);
+            assert_eq!(hint.contains("--ca-file"), error == E::UnknownIssuer, "{fault}");
+        }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct RequestError {
     pub(crate) error: AttemptError,
 }
 
-/// Why one attempt failed. `message` is the service's own: untrusted, but free of secrets.
+/// Why one attempt failed. The `message` after a status is the service's own: untrusted, but free of secrets.
 ///
 /// Retryable are `Unreachable`, `TimedOut`, `ConnectionClosed`, `Unavailable` (408, 425, 429 and 5xx) and, a few times,
 /// `InvalidResponse` that is not final: it may have been truncated or garbled in transit.
@@ -34,13 +34,9 @@ pub(crate) enum AttemptError {
     /// The connection was closed before the whole response arrived.
     #[error("the connection to {host} was closed before the response was complete: {reason}")]
     ConnectionClosed { host: String, reason: String },
-    /// The server's certificate does not verify. Not retryable: the peer is not authenticated.
-    #[error("the TLS certificate of {host} is not trusted: {fault}")]
-    Untrusted { host: String, fault: CertificateFault },
-    #[error("no TLS connection to {host}: it does not speak TLS")]
-    NotTls { host: String },
-    #[error("no TLS connection to {host}: it shares no TLS version or cipher suite with edgecert")]
-    NoCommonTls { host: String },
+    /// No TLS, or a server whose certificate does not verify. Not retryable: the peer is not authenticated.
+    #[error("{message}")]
+    Tls { message: String, hint: &'static str },
     /// 3xx. Never followed: the request carries a private key.
     #[error("the service redirects to {location} ({status}); redirects are never followed")]
     Redirected { status: u16, location: String },
@@ -68,23 +64,6 @@ pub(crate) enum AttemptError {
     /// A list that exceeds a limit. Not retryable: the next one would be as large. Nothing more of it was received.
     #[error("the service's list of {kind} holds more than {limit}")]
     ListTooLarge { kind: ListKind, limit: &'static str },
-}
-
-/// Why the service's certificate is not trusted: a clause whose subject is the certificate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum CertificateFault {
-    #[error("its issuer is not in the trust store")]
-    UnknownIssuer,
-    #[error("it has expired")]
-    Expired,
-    #[error("it is not valid yet")]
-    NotValidYet,
-    #[error("it is for another name")]
-    OtherName,
-    #[error("it is a CA certificate, which a server must not present")]
-    IsCa,
-    #[error("{0}")]
-    Other(&'static str),
 }
 
 impl RequestError {

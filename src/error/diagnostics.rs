@@ -27,11 +27,7 @@ impl Diagnostic for api::AttemptError {
             Self::Unavailable { status, message, .. } => {
                 error(K::Temporary).class(format_args!("unavailable ({status}) {message}")).hint(Hint::RETRY)
             }
-            Self::Untrusted { fault, .. } => error(K::Config).hint(certificate_hint(*fault)),
-            Self::NotTls { .. } => error(K::Config).hint("check scheme, host and port of the base URL"),
-            Self::NoCommonTls { .. } => {
-                error(K::Config).hint("check the base URL; the server must support TLS 1.2 or 1.3")
-            }
+            Self::Tls { hint, .. } => error(K::Config).hint(*hint),
             Self::Unauthorized { .. } => {
                 error(K::Denied).hint("set a valid key in EDGECERT_API_KEY or in the API key file")
             }
@@ -49,21 +45,6 @@ impl Diagnostic for api::AttemptError {
                 .hint("check the base URL; it may belong to another server"),
             Self::ListTooLarge { .. } => error(K::Protocol).hint("split the sites across several accounts"),
         }
-    }
-}
-
-/// What to do about the certificate of the service. Only an unknown issuer is a question of trust.
-fn certificate_hint(fault: api::CertificateFault) -> &'static str {
-    use api::CertificateFault as F;
-    match fault {
-        F::UnknownIssuer => "if the service uses a private CA, pass its certificate with --ca-file",
-        F::Expired => {
-            "check the clock of this host; if it is right, the service has to renew its certificate"
-        }
-        F::NotValidYet => "check the clock of this host; if it is right, wait until the certificate is valid",
-        F::OtherName => "check the host in the base URL; the certificate has to name it",
-        F::IsCa => "issue a server certificate from that CA for the service",
-        F::Other(_) => "the service has to install another certificate",
     }
 }
 
@@ -195,18 +176,5 @@ impl Diagnostic for RuntimeError {
 impl Diagnostic for LockTimeout {
     fn diagnose(&self) -> CommandError {
         CommandError::new(K::Temporary, self).class("locked").hint(Hint::Wait)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_an_unknown_issuer_suggests_a_ca_file() {
-        use api::CertificateFault as F;
-        for fault in [F::UnknownIssuer, F::Expired, F::NotValidYet, F::OtherName, F::IsCa, F::Other("")] {
-            assert_eq!(certificate_hint(fault).contains("--ca-file"), fault == F::UnknownIssuer, "{fault}");
-        }
     }
 }

@@ -96,7 +96,7 @@ fn request_failed(error: &AttemptError) -> DoctorFinding {
     use AttemptError as E;
     let known = error.diagnose();
     match error {
-        E::Untrusted { .. } | E::NotTls { .. } | E::NoCommonTls { .. } => Subject::Tls.failed(known),
+        E::Tls { .. } => Subject::Tls.failed(known),
         E::Unauthorized { .. } => Subject::ApiKey.failed(known),
         E::Unreachable { .. } | E::TimedOut { .. } | E::ConnectionClosed { .. } => {
             Subject::Service.failed(known.hint("check the base URL, DNS, routes, firewall and proxy"))
