@@ -5,6 +5,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use memchr::memchr_iter;
+use memchr::memmem::{Finder, find_iter};
 use rustls_pemfile::Item;
 use zeroize::Zeroizing;
 
@@ -91,6 +93,31 @@ pub fn parse(bytes: &[u8]) -> Document {
         document.blocks.push(Block::Broken("a block that is cut off in its first line".into()));
     }
     document
+}
+
+/// Decodes the certificates of a file and ignores all else, much faster than `parse`: one after another, because together
+/// those of a trust store would take more memory than all else. `None` stands for a damaged block.
+pub(crate) fn certificates(file: &[u8]) -> impl Iterator<Item = Option<Vec<u8>>> {
+    const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+    const END: &str = "-----END CERTIFICATE-----";
+    let end = Finder::new(END);
+    find_iter(file, BEGIN).map(move |at| {
+        let block = file.get(at + BEGIN.len()..)?;
+        decode_certificate(block.get(..end.find(block)?)?)
+    })
+}
+
+/// Decodes the body of a block. It is not secret, so this need not take constant time.
+fn decode_certificate(body: &[u8]) -> Option<Vec<u8>> {
+    let mut base64 = Vec::with_capacity(body.len());
+    let mut start = 0;
+    for end in memchr_iter(b'\n', body).chain([body.len()]) {
+        base64.extend_from_slice(body.get(start..end)?.trim_ascii());
+        start = end + 1;
+    }
+    let length = base64_simd::STANDARD.decode_inplace(&mut base64).ok()?.len();
+    base64.truncate(length);
+    Some(base64)
 }
 
 /// Encodes DER as one PEM block with lines of 64 characters.

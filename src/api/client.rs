@@ -3,13 +3,12 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use super::http::SetupError;
 use super::transport::Service;
 use super::wire::Site;
 use crate::clock::Deadline;
 use crate::secret::Redactor;
 use crate::settings::Settings;
-use crate::trust::TrustStores;
+use crate::trust::{SetupError, TrustStores};
 
 /// Sends requests to the service until a deadline.
 pub(crate) struct Client {

@@ -1,6 +1,7 @@
 //! The HTTP client, for the service and for other servers: no redirects, no proxy other than the configured one, TLS
 //! with ring.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,16 +14,7 @@ use super::error::AttemptError;
 use crate::clock::Deadline;
 use crate::dns;
 use crate::settings::{Proxy, Roots};
-use crate::trust::{TrustStoreError, TrustStores};
-
-/// Why no client can be made.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SetupError {
-    #[error(transparent)]
-    TrustStore(#[from] TrustStoreError),
-    #[error("cannot set up the HTTP client: {0}")]
-    Client(String),
-}
+use crate::trust::{SetupError, TrustStores};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -51,7 +43,7 @@ pub(super) fn http_client(
         .http2_keep_alive_interval(PING_INTERVAL)
         .http2_keep_alive_timeout(PING_TIMEOUT)
         .tls_backend_preconfigured(tls);
-    let failed = |error: reqwest::Error| SetupError::Client(innermost_reason(&error));
+    let failed = |error: reqwest::Error| no_client(innermost_reason(&error));
     let builder = match proxy {
         Some(proxy) => builder.proxy(client_proxy(proxy).map_err(failed)?),
         // Otherwise reqwest would read the variables itself, and ignore invalid ones.
@@ -82,8 +74,12 @@ pub(super) fn tls(
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| SetupError::Client(error.to_string()))?;
+        .map_err(no_client)?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+pub(super) fn no_client(reason: impl Display) -> SetupError {
+    SetupError { message: format!("cannot set up the HTTP client: {reason}"), hint: None }
 }
 
 /// Makes a client for a server other than the service. It does not have the API key.

@@ -28,7 +28,7 @@ pub(crate) use self::client::Client;
 pub(crate) use self::endpoints::Listing;
 pub(crate) use self::error::{AttemptError, RequestError};
 pub(crate) use self::gap::Gap;
-pub(crate) use self::http::{SetupError, anonymous_client, failure_reason};
+pub(crate) use self::http::{anonymous_client, failure_reason};
 pub(crate) use self::limits::MAX_CONCURRENT_REQUESTS;
 pub(crate) use self::list::List;
 pub(crate) use self::timestamp::Timestamp;

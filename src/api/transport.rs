@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::client::Client;
 use super::connection::connection_error;
 use super::error::AttemptError;
-use super::http::{SetupError, http_client, tls};
+use super::http::{http_client, no_client, tls};
 use super::limits::Limits;
 use super::listing::Element;
 use super::response::Response;
@@ -25,7 +25,7 @@ use crate::clock::Deadline;
 use crate::secret::Secret;
 use crate::settings::{BaseUrl, Proxy, Settings};
 use crate::text;
-use crate::trust::TrustStores;
+use crate::trust::{SetupError, TrustStores};
 
 /// Requests do not wait longer than this for the first one on a connection.
 const MAX_WAIT: Duration = Duration::from_secs(1);
@@ -246,7 +246,7 @@ fn peer(base_url: &BaseUrl, proxy: Option<&Proxy>) -> String {
 
 fn default_headers(api_key: &Secret) -> Result<HeaderMap, SetupError> {
     let mut bearer = HeaderValue::try_from(format!("Bearer {}", api_key.expose()))
-        .map_err(|_| SetupError::Client("the API key has characters that a header cannot carry".into()))?;
+        .map_err(|_| no_client("the API key has characters that a header cannot carry"))?;
     bearer.set_sensitive(true);
     let accept = HeaderValue::from_static("application/json");
     Ok(HeaderMap::from_iter([(AUTHORIZATION, bearer), (ACCEPT, accept)]))

@@ -24,7 +24,6 @@ pub(crate) use self::journal::{Journal, run_options};
 pub(crate) use self::left_behind::left_behind;
 use self::rollout::Rollout;
 pub(crate) use self::rollout::{AccountSnapshot, incomplete_listing};
-use crate::api::SetupError;
 use crate::bundle::{self, Bundle, Wait};
 use crate::check::{self, CheckContext, PathRule, Status};
 use crate::clock::{self, Deadline};
@@ -35,7 +34,7 @@ use crate::report::{CertificateReport, Report};
 use crate::secret::Redactor;
 use crate::settings::{Guards, Roots, Settings, TrustPolicy};
 use crate::source::Source;
-use crate::trust::TrustStores;
+use crate::trust::{SetupError, TrustStores};
 use crate::{file, text};
 
 /// A lineage to deploy and the options for it.

@@ -8,7 +8,7 @@ use crate::hint::{Hint, OTHER_STATE_DIR, read_hint, state_hint, write_hint};
 use crate::runtime::RuntimeError;
 use crate::settings::{BaseUrl, SettingsError};
 use crate::state::{LockTimeout, StateDirError, StateError, WriteError, WriteFailure};
-use crate::trust::TrustStoreError;
+use crate::trust::SetupError;
 use crate::{api, source};
 
 impl Diagnostic for api::RequestError {
@@ -64,25 +64,9 @@ impl Diagnostic for api::Gap {
     }
 }
 
-impl Diagnostic for api::SetupError {
+impl Diagnostic for SetupError {
     fn diagnose(&self) -> CommandError {
-        match self {
-            Self::TrustStore(error) => error.diagnose(),
-            Self::Client(_) => CommandError::new(K::Config, self),
-        }
-    }
-}
-
-impl Diagnostic for TrustStoreError {
-    fn diagnose(&self) -> CommandError {
-        CommandError::new(K::Config, self).hint(match self {
-            Self::Unreadable(error) => read_hint(error.kind),
-            Self::CaFile { .. } => "name a file with CA certificates in PEM",
-            Self::NoRoots { named: true } => "check SSL_CERT_FILE and SSL_CERT_DIR",
-            Self::NoRoots { named: false } => {
-                "install the system's CA certificates (package ca-certificates)"
-            }
-        })
+        self.hint.iter().fold(CommandError::new(K::Config, self), |error, hint| error.hint(*hint))
     }
 }
 

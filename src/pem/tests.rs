@@ -94,3 +94,56 @@ fn encoded_blocks_parse_back() {
         matches!(parse(text.expose().as_bytes()).blocks.as_slice(), [Block::Certificate(back)] if *back == der)
     );
 }
+
+fn certificates(file: &[u8]) -> Option<Vec<Vec<u8>>> {
+    super::certificates(file).collect()
+}
+
+#[test]
+fn damaged_bundle_is_rejected_whole() {
+    let block = "-----BEGIN CERTIFICATE-----\nAQ\r\nID\n-----END CERTIFICATE-----\n";
+    assert_eq!(certificates(format!("# one\n{block}# two\n{block}").as_bytes()).unwrap().len(), 2);
+    assert_eq!(certificates(b"").unwrap().len(), 0);
+    for damaged in [
+        "-----BEGIN CERTIFICATE-----\nAQID",
+        "-----BEGIN CERTIFICATE-----\nA?ID\n-----END CERTIFICATE-----",
+        "-----BEGIN CERTIFICATE-----\nAQID\n-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----",
+    ] {
+        assert!(certificates(damaged.as_bytes()).is_none(), "{damaged}");
+    }
+}
+
+/// Covers common lengths of certificates and lines.
+#[test]
+fn certificate_is_decoded_however_wrapped() {
+    let (begin, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----");
+    for length in [1, 47, 48, 49, 95, 96, 97, 500] {
+        let der: Vec<u8> = (0..length).map(|byte: u32| byte.to_le_bytes()[0]).collect();
+        let base64 = STANDARD.encode(&der);
+        let in_lines = |width: usize, end: &str| {
+            let lines = base64.as_bytes().chunks(width);
+            lines.flat_map(|line| [std::str::from_utf8(line).unwrap(), end]).collect::<String>()
+        };
+        let bodies = [
+            format!("\n{}", in_lines(64, "\n")),
+            format!("\n{}", in_lines(64, "\n").trim_end()),
+            format!("\n{}\n", in_lines(64, "\n")),
+            format!("\r\n{}", in_lines(64, "\r\n")),
+            format!("\n{}", in_lines(64, " \n")),
+            format!("\n{}", in_lines(64, "\n  ")),
+            format!("\n{}", in_lines(76, "\n")),
+            format!("\n{}", in_lines(60, "\n")),
+            base64.clone(),
+        ];
+        for body in &bodies {
+            // The text after the block may look like a line of the body.
+            for after in ["", "\n", "\n# a\n", &format!("\n{}\n", "#".repeat(41)), "\nCA \u{e9}\n"] {
+                let bundle = format!("{begin}{body}{end}{after}").repeat(3);
+                let read = certificates(bundle.as_bytes()).unwrap();
+                assert!(read.len() == 3 && read.iter().all(|read| *read == der), "{bundle}");
+                let damaged = bundle.replacen(body, &body.replacen(&base64[..1], "?", 1), 1);
+                assert!(certificates(damaged.as_bytes()).is_none(), "{damaged}");
+            }
+        }
+    }
+}

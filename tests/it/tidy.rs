@@ -39,7 +39,7 @@ const IMPORTS: [(&str, &[&str]); 42] = [
     ("state", &["clock", "sightings", "file", "leaf", "names", "outcome", "settings", "source", "text"]),
     ("inventory", &["names", "settings", "source", "state", "text"]),
     // The service.
-    ("trust", &["clock", "file", "settings", "text"]),
+    ("trust", &["clock", "file", "hint", "pem", "settings", "text"]),
     // `key` and `pem`, to remove the numbers of a downloaded key from the rest of its record.
     ("api", &["check", "clock", "dns", "key", "names", "pem", "secret", "settings", "text", "trust"]),
     // The guards that a run overrides.
