@@ -3,40 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
 use super::files::{Files, MAX_BYTES};
 use super::parse::Bundle;
-use crate::cert::{self, Certificate};
+use crate::cert;
 use crate::clock::Deadline;
 use crate::file::{self, ReadError};
 use crate::leaf::Leaf;
 use crate::runtime::offload;
-use crate::text;
+use crate::{pem, text};
 
 /// How long files that are missing, incomplete or mismatched are read again, because a client may be replacing them.
-#[derive(Clone, Copy)]
-pub(crate) struct Wait {
-    pub(crate) limit: Duration,
-    pub(crate) pause: Duration,
-}
+/// Clients take far less between two files of one renewal.
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
-impl Wait {
-    /// Wait of a deployment. Clients take far less between two files of one renewal.
-    pub(crate) const FOR_CLIENT: Self =
-        Self { limit: Duration::from_secs(2), pause: Duration::from_millis(100) };
-}
-
-/// The leaf of a lineage compared with the known one.
-pub(crate) enum LeafPeek {
-    /// It is the known leaf.
-    Known,
-    Other(Box<Certificate>),
-    /// There is no leaf that could be deployed; the checks say why.
-    Unusable,
-}
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Reads the files once, within the deadline.
 pub(crate) fn load(files: &Files, deadline: Deadline) -> Result<Bundle, ReadError> {
@@ -56,10 +38,9 @@ pub(crate) fn load(files: &Files, deadline: Deadline) -> Result<Bundle, ReadErro
 pub(crate) async fn load_settled(
     files: Files,
     deadline: Deadline,
-    wait: Wait,
     in_pool: bool,
 ) -> Result<Bundle, ReadError> {
-    let mut waited = Duration::ZERO;
+    let last = deadline.or_sooner(Deadline::after(MAX_WAIT));
     loop {
         let read = {
             let files = files.clone();
@@ -71,15 +52,14 @@ pub(crate) async fn load_settled(
             Ok(bundle) => bundle.may_be_changing() && files.are_regular(),
             Err(error) => error.is_missing() && parent(&error.path).exists(),
         };
-        if !may_be_changing || waited >= wait.limit || deadline.left() <= wait.pause {
+        if !may_be_changing || last.left() <= PAUSE {
             return loaded;
         }
         log::debug!(
             "{} and its key are incomplete or do not match; reading them again",
             text::path(&files.cert)
         );
-        tokio::time::sleep(wait.pause).await;
-        waited += wait.pause;
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
@@ -88,34 +68,19 @@ pub(crate) fn load_chain(files: &Files) -> Result<Bundle, ReadError> {
     load(&Files { key: None, ..files.clone() }, file::default_deadline())
 }
 
-/// Compares the leaf on disk with the known fingerprint. The key is not read.
-pub(crate) fn peek_leaf(files: &Files, known: Option<&str>) -> Result<LeafPeek, ReadError> {
-    let bytes = Zeroizing::new(file::read(&files.cert, MAX_BYTES, file::default_deadline())?);
-    // Nearly always the file begins with the known leaf, and the rest need not be parsed.
-    if known.is_some() && first_certificate(&bytes).map(|der| cert::fingerprint(&der)).as_deref() == known {
-        return Ok(LeafPeek::Known);
+/// The leaf on disk, which nearly always is `known`; `None` if it cannot be deployed, and the checks say why. The key is
+/// not read.
+pub(crate) fn leaf(files: &Files, known: Option<&Leaf>) -> Result<Option<Leaf>, ReadError> {
+    if let Some(known) = known {
+        let bytes = Zeroizing::new(file::read(&files.cert, MAX_BYTES, file::default_deadline())?);
+        // If it is the first certificate, the rest need not be parsed.
+        if let Some(Some(der)) = pem::certificates(&bytes).next()
+            && cert::fingerprint(&der) == known.fingerprint
+        {
+            return Ok(Some(known.clone()));
+        }
     }
-    Ok(match load_chain(files)?.chain {
-        Ok(chain) if known == Some(chain.leaf.fingerprint().as_str()) => LeafPeek::Known,
-        Ok(chain) => LeafPeek::Other(Box::new(chain.leaf)),
-        Err(_) => LeafPeek::Unusable,
-    })
-}
-
-/// The leaf on disk; `None` if it cannot be read.
-pub(crate) fn leaf(files: &Files) -> Option<Leaf> {
-    match peek_leaf(files, None) {
-        Ok(LeafPeek::Other(leaf)) => Some(leaf.to_leaf()),
-        _ => None,
-    }
-}
-
-/// Decodes the certificate that begins a PEM file; `None` if the file has to be parsed in full.
-fn first_certificate(bytes: &[u8]) -> Option<Vec<u8>> {
-    let rest = bytes.strip_prefix(b"-----BEGIN CERTIFICATE-----\n")?;
-    let (body, end) = rest.split_at_checked(rest.iter().position(|byte| *byte == b'-')?)?;
-    let body: Vec<u8> = body.iter().copied().filter(|byte| *byte != b'\n').collect();
-    STANDARD.decode(body).ok().filter(|_| end.starts_with(b"-----END CERTIFICATE-----\n"))
+    Ok(load_chain(files)?.chain.ok().map(|chain| chain.leaf.to_leaf()))
 }
 
 impl Files {

@@ -15,4 +15,4 @@ pub use self::defect::Defect;
 pub use self::files::{Files, MAX_BYTES};
 pub use self::parse::Bundle;
 
-pub(crate) use self::load::{LeafPeek, Wait, leaf, load, load_chain, load_settled, peek_leaf};
+pub(crate) use self::load::{leaf, load, load_chain, load_settled};

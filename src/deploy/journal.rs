@@ -287,7 +287,7 @@ impl Journal {
     /// or if the options are from the state.
     fn peek_leaf(&self) -> Option<Leaf> {
         self.store.as_ref().filter(|_| matches!(self.options.origin, Origin::Hook | Origin::Hand))?;
-        bundle::leaf(&self.source.files)
+        bundle::leaf(&self.source.files, None).ok().flatten()
     }
 
     /// Changes the state without a deployment.

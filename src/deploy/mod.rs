@@ -24,7 +24,7 @@ pub(crate) use self::journal::{Journal, run_options};
 pub(crate) use self::left_behind::left_behind;
 use self::rollout::Rollout;
 pub(crate) use self::rollout::{AccountSnapshot, incomplete_listing};
-use crate::bundle::{self, Bundle, Wait};
+use crate::bundle::{self, Bundle};
 use crate::check::{self, CheckContext, PathRule, Status};
 use crate::clock::{self, Deadline};
 use crate::error::CommandError;
@@ -107,7 +107,7 @@ impl Deployment<'_> {
         // For a single lineage, a thread would only cost time.
         let is_one_of_many = self.account.is_some();
         let _permit = if is_one_of_many { Some(clients.load_permit().await) } else { None };
-        let loaded = bundle::load_settled(files, self.deadline, Wait::FOR_CLIENT, is_one_of_many).await;
+        let loaded = bundle::load_settled(files, self.deadline, is_one_of_many).await;
         loaded.map_err(|error| {
             let is_missing = error.is_missing();
             CommandError::from(error).misuse(is_missing)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use time::OffsetDateTime;
 
-use crate::bundle::{self, LeafPeek};
+use crate::bundle;
 use crate::error::CommandError;
 use crate::file::ReadError;
 use crate::inventory::{self, Member};
@@ -211,15 +211,11 @@ pub(super) struct LeafOnDisk {
 impl LeafOnDisk {
     pub(super) fn read(source: &Source, state: Option<&LineageState>) -> Self {
         let recorded = state.and_then(|state| state.leaf.as_ref());
-        let peek = bundle::peek_leaf(&source.files, recorded.map(|leaf| leaf.fingerprint.as_str()));
-        let leaf = match &peek {
-            Ok(LeafPeek::Known) => recorded.cloned(),
-            Ok(LeafPeek::Other(leaf)) => Some(leaf.to_leaf()),
-            // Another lineage may supersede it.
-            Err(error) if error.is_missing() => recorded.cloned(),
-            Ok(LeafPeek::Unusable) | Err(_) => None,
-        };
-        Self { is_missing: peek.as_ref().is_err_and(ReadError::is_missing), leaf }
+        let read = bundle::leaf(&source.files, recorded);
+        let is_missing = read.as_ref().is_err_and(ReadError::is_missing);
+        // Another lineage may supersede one that is missing.
+        let leaf = if is_missing { recorded.cloned() } else { read.ok().flatten() };
+        Self { is_missing, leaf }
     }
 }
 

@@ -7,7 +7,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::scan::{Candidate, Examiner, LeafOnDisk, Reason};
 use super::schedule::Job;
-use crate::bundle::{self, Wait};
+use crate::bundle;
 use crate::clock::{self, Deadline};
 use crate::deploy::{AccountSnapshot, ClientCache, Deployment, Journal, run_options};
 use crate::error::{CommandError, ErrorKind};
@@ -189,7 +189,7 @@ impl<'a> Candidate<'a> {
 /// are still missing.
 async fn missing_files(lineage: &Candidate<'_>, deadline: Deadline) -> Option<CommandError> {
     let files = lineage.source.files.clone();
-    let file = bundle::load_settled(files, deadline, Wait::FOR_CLIENT, false).await.err()?;
+    let file = bundle::load_settled(files, deadline, false).await.err()?;
     let (lineage, path) = (&lineage.name, text::path(&file.path));
     let message = format!(
         "the files of the lineage are missing ({path}: {}); the deployed certificate stays in place",

@@ -66,7 +66,7 @@ impl HostLineage {
         target: impl FnOnce(&Given) -> Option<(Arc<Settings>, usize)>,
         host: &Host<'_>,
     ) -> Option<Self> {
-        let leaf = bundle::leaf(&source.files);
+        let leaf = bundle::leaf(&source.files, None).ok().flatten();
         let given = state.map(|state| state.given(leaf.as_ref()).0).unwrap_or_default();
         // A renewal may supersede the other lineage in turn.
         let superseded = state.filter(|state| state.may_be_recorded(leaf.as_ref()) && state.is_superseded());
@@ -239,7 +239,7 @@ pub(super) fn find_unmanaged(
     let paths: HashSet<PathBuf> = managed.iter().map(|lineage| lineage.source.real_path()).collect();
     found.retain(|source| !paths.contains(&source.real_path()));
     let lineages = found.into_iter().filter_map(|source| {
-        let leaf = bundle::leaf(&source.files)?;
+        let leaf = bundle::leaf(&source.files, None).ok()??;
         Some(HostLineage::new(source, Some(leaf), (Arc::clone(settings), 0), false, host))
     });
     let covers_site = |lineage: &HostLineage| sites.iter().any(|site| lineage.covers(&site.domain));
