@@ -64,13 +64,10 @@ impl fmt::Display for Request {
 /// A service, and how it is reached.
 pub(super) struct Service {
     pub(super) base_url: BaseUrl,
-    tls: rustls::ClientConfig,
-    proxy: Option<Proxy>,
-    /// With the API key.
-    headers: HeaderMap,
     /// Names the service in errors.
     peer: String,
     pub(super) limits: Limits,
+    connect: Box<dyn Fn() -> Result<Connection, SetupError> + Send + Sync>,
     connection: Mutex<Arc<Connection>>,
 }
 
@@ -84,17 +81,6 @@ struct Connection {
 }
 
 impl Connection {
-    /// Opens nothing yet.
-    fn new(
-        tls: &rustls::ClientConfig,
-        proxy: Option<&Proxy>,
-        headers: &HeaderMap,
-    ) -> Result<Self, SetupError> {
-        let client = http_client(tls.clone(), proxy, headers.clone())?;
-        let version = if tls.alpn_protocols.is_empty() { Version::HTTP_11.into() } else { OnceLock::new() };
-        Ok(Self { client, version, first: tokio::sync::Mutex::default() })
-    }
-
     /// Waits until the version is known, or this request is the one that finds it out. That one keeps the guard until
     /// it has a response.
     async fn wait(&self) -> Option<MutexGuard<'_, ()>> {
@@ -120,13 +106,19 @@ impl Service {
     ) -> Result<Self, SetupError> {
         let (base_url, proxy) = (settings.base_url.clone(), settings.proxy.clone());
         let mut tls = tls(&settings.roots, base_url.is_plain(), stores, deadline)?;
-        if is_http2_offered && !base_url.is_plain() {
+        let is_http2_offered = is_http2_offered && !base_url.is_plain();
+        if is_http2_offered {
             tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         }
         let headers = default_headers(&settings.api_key)?;
-        let connection = Mutex::new(Arc::new(Connection::new(&tls, proxy.as_ref(), &headers)?));
         let peer = peer(&base_url, proxy.as_ref());
-        Ok(Self { base_url, tls, proxy, headers, peer, limits: Limits::new(), connection })
+        let connect = Box::new(move || {
+            let client = http_client(tls.clone(), proxy.as_ref(), headers.clone())?;
+            let version = if is_http2_offered { OnceLock::new() } else { Version::HTTP_11.into() };
+            Ok(Connection { client, version, first: tokio::sync::Mutex::default() })
+        });
+        let connection = Mutex::new(Arc::new(connect()?));
+        Ok(Self { base_url, peer, limits: Limits::new(), connect, connection })
     }
 
     fn timed_out(&self) -> AttemptError {
@@ -137,7 +129,7 @@ impl Service {
 impl Client {
     /// Sends a request once, as soon as the limits permit it, and receives the response.
     pub(super) async fn send<T: Element>(&self, request: &Request) -> Result<Response<T>, AttemptError> {
-        let Service { tls, proxy, headers, limits, connection, .. } = &*self.service;
+        let Service { limits, connect, connection, .. } = &*self.service;
         let _permit = limits.acquire(self.deadline).await.map_err(|pause| self.not_sent(pause))?;
         let current = || connection.lock().unwrap_or_else(PoisonError::into_inner);
         let used = Arc::clone(&current());
@@ -151,7 +143,7 @@ impl Client {
             let is_broken =
                 matches!(error, AttemptError::TimedOut { .. } | AttemptError::ConnectionClosed { .. });
             if is_broken && used.may_be_http2() && Arc::ptr_eq(&used, &current()) {
-                match Connection::new(tls, proxy.as_ref(), headers) {
+                match connect() {
                     Ok(new) => *current() = Arc::new(new),
                     Err(error) => log::info!("the connection is not replaced: {error}"),
                 }
