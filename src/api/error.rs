@@ -10,8 +10,6 @@ use crate::text::sanitize;
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub(crate) struct RequestError {
-    /// Method and path.
-    pub(crate) request: String,
     pub(crate) attempts: u32,
     /// Whether the service may have carried out any of them.
     pub(crate) may_be_done: bool,

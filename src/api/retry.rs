@@ -58,7 +58,7 @@ impl Client {
                 _ => self.max_attempts,
             };
             if !error.is_retryable() || attempts >= max_attempts || pause >= self.deadline.left() {
-                return Err(RequestError { request: request.to_string(), attempts, may_be_done, error });
+                return Err(RequestError { attempts, may_be_done, error });
             }
             log::warn!("{request}: {error}; retrying in {:.1} s", pause.as_secs_f32());
             sleep(pause).await;

@@ -21,8 +21,8 @@ pub(crate) enum Timestamp {
 }
 
 /// Local times differ from UTC by up to 14 hours, in steps of 15 minutes.
-const MAX_OFFSET_MINUTES: i64 = 14 * 60;
-const OFFSET_STEP_MINUTES: i64 = 15;
+const MAX_OFFSET_SECONDS: i64 = 14 * 60 * 60;
+const OFFSET_STEP_SECONDS: i64 = 15 * 60;
 
 /// Unix times from here on are in milliseconds.
 const FIRST_MILLISECONDS: i64 = 100_000_000_000;
@@ -56,11 +56,8 @@ impl Timestamp {
         match self {
             Self::At(shown) => *shown == at,
             Self::Local(shown) => {
-                let offset = shown.assume_utc() - at;
-                let minutes = offset.whole_minutes();
-                minutes.abs() <= MAX_OFFSET_MINUTES
-                    && minutes % OFFSET_STEP_MINUTES == 0
-                    && offset.whole_seconds() == minutes * 60
+                let offset = (shown.assume_utc() - at).whole_seconds();
+                offset.abs() <= MAX_OFFSET_SECONDS && offset % OFFSET_STEP_SECONDS == 0
             }
             Self::On(date) => *date == at.to_offset(UtcOffset::UTC).date(),
             Self::Unreadable(_) => false,

@@ -271,5 +271,5 @@ fn request_error(failure: Failure) -> RequestError {
         Failure::Busy => AttemptError::Unavailable { status: 503, retry_after: None, message },
         Failure::Lost => AttemptError::ConnectionClosed { host: String::new(), reason: message },
     };
-    RequestError { request: String::new(), attempts: 1, may_be_done: error.may_be_done(), error }
+    RequestError { attempts: 1, may_be_done: error.may_be_done(), error }
 }
