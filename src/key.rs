@@ -27,7 +27,7 @@ use crate::secret::{Redactor, Secret};
 /// A public key, encoded in only one way, so that equal ones belong to the same private key.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PublicKey {
-    key_type: KeyType,
+    pub key_type: KeyType,
     /// An `RSAPublicKey`, an uncompressed point, or the bytes of an Ed25519 key.
     bits: Vec<u8>,
 }
@@ -153,11 +153,6 @@ impl PublicKey {
     /// Whether these are the bits of this key in a `SubjectPublicKeyInfo`.
     fn is_encoded_by(&self, bits: &[u8]) -> bool {
         Self::new(self.key_type.clone(), bits) == *self
-    }
-
-    /// The type of the key.
-    pub fn key_type(&self) -> KeyType {
-        self.key_type.clone()
     }
 }
 

@@ -67,7 +67,7 @@ fn changed_keys_pair_only_if_openssl_agrees() {
             ["req", "-x509", "-new", "-key", "key.pem", "-subj", "/CN=a", "-days", "9", "-out", "cert.pem"];
         openssl(home.path(), &certify).unwrap();
         let (public_key, format, der) = read(home.path());
-        assert_eq!(public_key.key_type().to_string(), name);
+        assert_eq!(public_key.key_type.to_string(), name);
         let pairs =
             |der: &[u8]| PrivateKey::from_der(format, der).is_ok_and(|key| key.pairs_with(&public_key));
         assert!(pairs(&der), "{arguments:?}");

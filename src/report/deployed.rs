@@ -226,7 +226,7 @@ impl CertificateReport {
             names: leaf.names(),
             not_before: leaf.not_before,
             not_after: leaf.not_after,
-            key_type: leaf.public_key.key_type().to_string(),
+            key_type: leaf.public_key.key_type.to_string(),
             issuer: leaf.issuer.text.clone(),
             chain_length: chain.length(),
         }

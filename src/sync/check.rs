@@ -101,7 +101,7 @@ impl<'c, 'a> Check<'c, 'a> {
         // The type of the key, which saves handshakes if it is known.
         let chain = bundle::load_chain(&lineage.source.files).ok().and_then(|bundle| bundle.chain.ok());
         let on_disk = chain.map(|chain| chain.leaf).filter(|found| found.fingerprint() == leaf.fingerprint);
-        let key_type = on_disk.map(|found| found.public_key.key_type());
+        let key_type = on_disk.map(|found| found.public_key.key_type);
         let settings = &lineage.settings;
         let edge = Edge::for_leaf(&leaf.fingerprint, key_type, &settings.edge_addresses, handshakes);
         fastrand::shuffle(&mut self.sites);

@@ -50,7 +50,7 @@ impl<'a> Edge<'a> {
     /// Expects the leaf of a chain. `addresses` are used instead of those of each site, unless there are none. Edges that
     /// share `handshakes` share its limit on concurrency.
     pub(crate) fn new(chain: &'a Chain, addresses: &'a [String], handshakes: &Arc<Handshakes>) -> Self {
-        let key_type = Some(chain.leaf.public_key.key_type());
+        let key_type = Some(chain.leaf.public_key.key_type.clone());
         let edge = Self::for_leaf(&chain.leaf.fingerprint(), key_type, addresses, handshakes);
         Self { expected: ExpectedLeaf { chain: Some(chain), ..edge.expected }, ..edge }
     }

@@ -153,7 +153,7 @@ impl DiskStatus {
                 Self::Unreadable(format!("{} holds {}", text::path(&files.cert), text::list(&found)))
             }
             Ok(Ok(chain)) => {
-                let (leaf, key_type) = (chain.leaf.to_leaf(), chain.leaf.public_key.key_type());
+                let (leaf, key_type) = (chain.leaf.to_leaf(), chain.leaf.public_key.key_type);
                 Self::of(leaf, key_type, state)
             }
         }
