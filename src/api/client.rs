@@ -1,4 +1,4 @@
-//! The client of one run.
+//! The client of one task.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -7,8 +7,6 @@ use super::transport::Service;
 use super::wire::Site;
 use crate::clock::Deadline;
 use crate::secret::Redactor;
-use crate::settings::Settings;
-use crate::trust::{SetupError, TrustStores};
 
 /// Sends requests to the service until a deadline.
 pub(crate) struct Client {
@@ -22,34 +20,15 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Prepares the connection; sends nothing. Responses are redacted with `redactor`. HTTP/2 is worth offering to the
-    /// service for several requests: for a single one it would only cost time.
-    pub(crate) fn new(
-        settings: &Settings,
-        stores: &TrustStores,
-        is_http2_offered: bool,
-        redactor: Redactor,
-        deadline: Deadline,
-    ) -> Result<Self, SetupError> {
-        let service = Service::new(settings, stores, is_http2_offered, deadline)?;
-        let (service, redactor) = (Arc::new(service), Arc::new(redactor));
-        Ok(Self { service, redactor, skew: Cell::default(), deadline, max_attempts: u32::MAX })
+    /// A client for one task. Responses are redacted with `redactor`.
+    pub(crate) fn new(service: Arc<Service>, redactor: Redactor, deadline: Deadline) -> Self {
+        let redactor = Arc::new(redactor);
+        Self { service, redactor, skew: Cell::default(), deadline, max_attempts: u32::MAX }
     }
 
     /// Limits the attempts of each request, however much time is left; for interactive commands.
     pub(crate) fn with_max_attempts(self, max_attempts: u32) -> Self {
         Self { max_attempts, ..self }
-    }
-
-    /// A client for another task on the same connections.
-    pub(crate) fn for_task(&self, redactor: Redactor, deadline: Deadline) -> Self {
-        let (service, redactor) = (Arc::clone(&self.service), Arc::new(redactor));
-        Self { service, redactor, skew: Cell::default(), deadline, max_attempts: self.max_attempts }
-    }
-
-    /// Waits until another request could be sent, or for as long as one would wait.
-    pub(crate) async fn wait(&self, deadline: Deadline) {
-        drop(self.service.limits.acquire(deadline).await);
     }
 
     /// Removes the secrets of this client's task from a text that another one has received.

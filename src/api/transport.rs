@@ -61,8 +61,8 @@ impl fmt::Display for Request {
     }
 }
 
-/// A service, and how it is reached.
-pub(super) struct Service {
+/// A service, and how it is reached. All tasks that use it share its connections and its limits.
+pub(crate) struct Service {
     pub(super) base_url: BaseUrl,
     /// Names the service in errors.
     peer: String,
@@ -74,31 +74,28 @@ pub(super) struct Service {
 /// An HTTP client. Over HTTP/2 its requests share one connection, otherwise it opens as many as it needs.
 struct Connection {
     client: reqwest::Client,
-    /// Of the first response; known from the start unless HTTP/2 is offered.
-    version: OnceLock<Version>,
-    /// Held by the request that finds out the version. Without it, each would open a connection of its own.
+    /// Whether the first response came over HTTP/2; known from the start unless that is offered.
+    is_http2: OnceLock<bool>,
+    /// Held by the request that finds that out. Without it, each would open a connection of its own.
     first: tokio::sync::Mutex<()>,
 }
 
 impl Connection {
-    /// Waits until the version is known, or this request is the one that finds it out. That one keeps the guard until
-    /// it has a response.
+    /// Waits until that is known, or this request is the one that finds it out. That one keeps the guard until it has a
+    /// response.
     async fn wait(&self) -> Option<MutexGuard<'_, ()>> {
-        if self.version.get().is_some() {
+        if self.is_http2.get().is_some() {
             return None;
         }
         let first = timeout(MAX_WAIT, self.first.lock()).await.ok()?;
-        self.version.get().is_none().then_some(first)
-    }
-
-    fn may_be_http2(&self) -> bool {
-        self.version.get().is_none_or(|version| *version == Version::HTTP_2)
+        self.is_http2.get().is_none().then_some(first)
     }
 }
 
 impl Service {
-    /// Loads the trust store within the deadline unless it is already loaded. Opens no connection yet.
-    pub(super) fn new(
+    /// Loads the trust store within the deadline unless it is already loaded. Opens no connection yet. HTTP/2 is worth
+    /// offering for several requests: for a single one it would only cost time.
+    pub(crate) fn new(
         settings: &Settings,
         stores: &TrustStores,
         is_http2_offered: bool,
@@ -114,11 +111,16 @@ impl Service {
         let peer = peer(&base_url, proxy.as_ref());
         let connect = Box::new(move || {
             let client = http_client(tls.clone(), proxy.as_ref(), headers.clone())?;
-            let version = if is_http2_offered { OnceLock::new() } else { Version::HTTP_11.into() };
-            Ok(Connection { client, version, first: tokio::sync::Mutex::default() })
+            let is_http2 = if is_http2_offered { OnceLock::new() } else { false.into() };
+            Ok(Connection { client, is_http2, first: tokio::sync::Mutex::default() })
         });
         let connection = Mutex::new(Arc::new(connect()?));
         Ok(Self { base_url, peer, limits: Limits::new(), connect, connection })
+    }
+
+    /// Waits until another request could be sent, or for as long as one would wait.
+    pub(crate) async fn wait(&self, deadline: Deadline) {
+        drop(self.limits.acquire(deadline).await);
     }
 
     fn timed_out(&self) -> AttemptError {
@@ -142,7 +144,8 @@ impl Client {
             // Another attempt on the same connection would fail in the same way.
             let is_broken =
                 matches!(error, AttemptError::TimedOut { .. } | AttemptError::ConnectionClosed { .. });
-            if is_broken && used.may_be_http2() && Arc::ptr_eq(&used, &current()) {
+            let may_be_http2 = used.is_http2.get() != Some(&false);
+            if is_broken && may_be_http2 && Arc::ptr_eq(&used, &current()) {
                 match connect() {
                     Ok(new) => *current() = Arc::new(new),
                     Err(error) => log::info!("the connection is not replaced: {error}"),
@@ -175,7 +178,7 @@ impl Client {
         log::info!("{request}");
         let response = builder.send().await;
         let response = response.map_err(|error| connection_error(error, peer))?;
-        if *connection.version.get_or_init(|| response.version()) == Version::HTTP_2 {
+        if *connection.is_http2.get_or_init(|| response.version() == Version::HTTP_2) {
             limits.widen();
         }
         drop(first);

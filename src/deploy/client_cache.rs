@@ -1,5 +1,5 @@
-//! What the deployments of an account share: the API client and the handshake limit, each created on first use, and one
-//! listing for all that read their sites at about the same time.
+//! What the deployments of an account share: the service's connections and the handshake limit, each created on first
+//! use, and one listing for all that read their sites at about the same time.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use tokio::sync::{self, Mutex, Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
-use crate::api::{Client, List, Listing, Site};
+use crate::api::{Client, List, Listing, Service, Site};
 use crate::clock::Deadline;
 use crate::error::CommandError;
 use crate::secret::Redactor;
@@ -33,7 +33,7 @@ const MAX_WRITES: usize = 16;
 
 /// The connections of one account.
 pub(crate) struct ClientCache {
-    client: OnceCell<Client>,
+    service: OnceCell<Arc<Service>>,
     handshakes: OnceCell<Arc<Handshakes>>,
     max_handshakes: usize,
     shared_listing: SharedListing,
@@ -51,7 +51,7 @@ impl ClientCache {
     /// be several requests: for a single one it would only cost time.
     pub(crate) fn new(stores: Arc<TrustStores>, is_http2_offered: bool) -> Self {
         Self {
-            client: OnceCell::new(),
+            service: OnceCell::new(),
             handshakes: OnceCell::new(),
             max_handshakes: MAX_HANDSHAKES,
             shared_listing: SharedListing::default(),
@@ -83,8 +83,8 @@ impl ClientCache {
     pub(crate) async fn wait_for_turn(&self, deadline: Deadline) {
         let _turn = self.turn.lock().await;
         yield_now().await;
-        if let Some(client) = self.client.get() {
-            client.wait(deadline).await;
+        if let Some(service) = self.service.get() {
+            service.wait(deadline).await;
         }
     }
 
@@ -111,13 +111,13 @@ impl ClientCache {
         deadline: Deadline,
     ) -> Result<Client, CommandError> {
         redactor.hide(settings.api_key.expose());
-        if let Some(client) = self.client.get() {
-            return Ok(client.for_task(redactor, deadline));
-        }
-        let client = Client::new(settings, &self.stores, self.is_http2_offered, redactor, deadline)?;
-        // The cache keeps no secret of a lineage.
-        let _ = self.client.set(client.for_task(Redactor::default(), deadline));
-        Ok(client)
+        let service = if let Some(service) = self.service.get() {
+            service
+        } else {
+            let service = Service::new(settings, &self.stores, self.is_http2_offered, deadline)?;
+            self.service.get_or_init(|| Arc::new(service))
+        };
+        Ok(Client::new(Arc::clone(service), redactor, deadline))
     }
 
     /// Handshakes with the edge, with one limit for all deployments.
