@@ -13,16 +13,16 @@ pub(super) fn connection_error(error: reqwest::Error, host: &str) -> AttemptErro
     if let Some((message, hint)) = tls_error(&error).and_then(|error| tls_fault(error, host)) {
         return AttemptError::Tls { message, hint };
     }
-    let host = host.to_owned();
     if error.is_timeout() {
-        return AttemptError::TimedOut { host };
+        return AttemptError::timed_out(host);
     }
-    let reason = innermost_reason(&error);
-    if error.is_connect() {
-        AttemptError::Unreachable { host, reason }
+    let (reason, is_sent) = (innermost_reason(&error), !error.is_connect());
+    let message = if is_sent {
+        format!("the connection to {host} was closed before the response was complete: {reason}")
     } else {
-        AttemptError::ConnectionClosed { host, reason }
-    }
+        format!("cannot reach the service at {host}: {reason}")
+    };
+    AttemptError::NoResponse { message, reason, is_sent }
 }
 
 /// The innermost source of an error: it names the fault, where the outer ones say "error sending request".

@@ -19,19 +19,14 @@ pub(crate) struct RequestError {
 
 /// Why one attempt failed. The `message` after a status is the service's own: untrusted, but free of secrets.
 ///
-/// Retryable are `Unreachable`, `TimedOut`, `ConnectionClosed`, `Unavailable` (408, 425, 429 and 5xx) and, a few times,
-/// `InvalidResponse` that is not final: it may have been truncated or garbled in transit.
+/// Retryable are `NoResponse`, `Unavailable` (408, 425, 429 and 5xx) and, a few times, `InvalidResponse` that is not final:
+/// it may have been truncated or garbled in transit.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AttemptError {
-    /// No connection: refused, no route, no such host.
-    #[error("cannot reach the service at {host}: {reason}")]
-    Unreachable { host: String, reason: String },
-    /// No response in time, although the connection may have succeeded.
-    #[error("the service at {host} did not respond in time")]
-    TimedOut { host: String },
-    /// The connection was closed before the whole response arrived.
-    #[error("the connection to {host} was closed before the response was complete: {reason}")]
-    ConnectionClosed { host: String, reason: String },
+    /// No connection, no response in time, or a connection that was closed before the whole response arrived. `is_sent`:
+    /// the service may have received the request.
+    #[error("{message}")]
+    NoResponse { message: String, reason: String, is_sent: bool },
     /// No TLS, or a server whose certificate does not verify. Not retryable: the peer is not authenticated.
     #[error("{message}")]
     Tls { message: String, hint: &'static str },
@@ -80,13 +75,16 @@ impl RequestError {
 }
 
 impl AttemptError {
+    pub(super) fn timed_out(host: &str) -> Self {
+        let reason = format!("{host} did not respond in time");
+        Self::NoResponse { message: format!("the service at {reason}"), reason, is_sent: true }
+    }
+
     /// Whether the same request may succeed later; the type's documentation lists the retryable errors.
     pub(crate) fn is_retryable(&self) -> bool {
         matches!(
             self,
-            Self::Unreachable { .. }
-                | Self::TimedOut { .. }
-                | Self::ConnectionClosed { .. }
+            Self::NoResponse { .. }
                 | Self::Unavailable { .. }
                 | Self::WebPage { .. }
                 | Self::InvalidResponse { is_final: false, .. }
@@ -97,8 +95,7 @@ impl AttemptError {
     pub(crate) fn may_be_done(&self) -> bool {
         matches!(
             self,
-            Self::TimedOut { .. }
-                | Self::ConnectionClosed { .. }
+            Self::NoResponse { is_sent: true, .. }
                 | Self::InvalidResponse { .. }
                 | Self::Unavailable { status: 500.., .. }
         )

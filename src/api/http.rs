@@ -96,8 +96,7 @@ pub(crate) fn anonymous_client(
 /// Why a request to another server failed, without its URL and host, which may be secret.
 pub(crate) fn failure_reason(error: reqwest::Error) -> String {
     match connection_error(error, "its server") {
-        AttemptError::Unreachable { reason, .. } | AttemptError::ConnectionClosed { reason, .. } => reason,
-        AttemptError::TimedOut { .. } => "its server did not respond in time".into(),
+        AttemptError::NoResponse { reason, .. } => reason,
         error => error.to_string(),
     }
 }

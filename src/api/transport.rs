@@ -122,28 +122,23 @@ impl Service {
     pub(crate) async fn wait(&self, deadline: Deadline) {
         drop(self.limits.acquire(deadline).await);
     }
-
-    fn timed_out(&self) -> AttemptError {
-        AttemptError::TimedOut { host: self.peer.clone() }
-    }
 }
 
 impl Client {
     /// Sends a request once, as soon as the limits permit it, and receives the response.
     pub(super) async fn send<T: Element>(&self, request: &Request) -> Result<Response<T>, AttemptError> {
-        let Service { limits, connect, connection, .. } = &*self.service;
+        let Service { peer, limits, connect, connection, .. } = &*self.service;
         let _permit = limits.acquire(self.deadline).await.map_err(|pause| self.not_sent(pause))?;
         let current = || connection.lock().unwrap_or_else(PoisonError::into_inner);
         let used = Arc::clone(&current());
         let attempt = timeout(self.deadline.left(), self.send_on(&used, request)).await;
-        let result = attempt.unwrap_or_else(|_| Err(self.service.timed_out()));
+        let result = attempt.unwrap_or_else(|_| Err(AttemptError::timed_out(peer)));
         if let Err(error) = &result {
             if let Some(pause) = error.retry_after() {
                 limits.pause(pause);
             }
             // Another attempt on the same connection would fail in the same way.
-            let is_broken =
-                matches!(error, AttemptError::TimedOut { .. } | AttemptError::ConnectionClosed { .. });
+            let is_broken = matches!(error, AttemptError::NoResponse { is_sent: true, .. });
             let may_be_http2 = used.is_http2.get() != Some(&false);
             if is_broken && may_be_http2 && Arc::ptr_eq(&used, &current()) {
                 match connect() {
@@ -158,7 +153,7 @@ impl Client {
     /// The error of a request that the limits cannot admit before the deadline.
     fn not_sent(&self, pause: Duration) -> AttemptError {
         if pause.is_zero() {
-            return self.service.timed_out();
+            return AttemptError::timed_out(&self.service.peer);
         }
         let message = "it asks for a pause beyond the deadline".into();
         AttemptError::Unavailable { status: 429, retry_after: Some(pause), message }

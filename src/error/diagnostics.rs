@@ -21,9 +21,7 @@ impl Diagnostic for api::AttemptError {
     fn diagnose(&self) -> CommandError {
         let error = |kind| CommandError::new(kind, self);
         match self {
-            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::ConnectionClosed { .. } => {
-                error(K::Temporary).hint(Hint::RETRY)
-            }
+            Self::NoResponse { .. } => error(K::Temporary).hint(Hint::RETRY),
             Self::Unavailable { status, message, .. } => {
                 error(K::Temporary).class(format_args!("unavailable ({status}) {message}")).hint(Hint::RETRY)
             }

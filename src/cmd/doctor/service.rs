@@ -98,7 +98,7 @@ fn request_failed(error: &AttemptError) -> DoctorFinding {
     match error {
         E::Tls { .. } => Subject::Tls.failed(known),
         E::Unauthorized { .. } => Subject::ApiKey.failed(known),
-        E::Unreachable { .. } | E::TimedOut { .. } | E::ConnectionClosed { .. } => {
+        E::NoResponse { .. } => {
             Subject::Service.failed(known.hint("check the base URL, DNS, routes, firewall and proxy"))
         }
         E::Unavailable { .. } => {

@@ -269,7 +269,7 @@ fn request_error(failure: Failure) -> RequestError {
     let error = match failure {
         Failure::Refused => AttemptError::Refused { status: 400, message },
         Failure::Busy => AttemptError::Unavailable { status: 503, retry_after: None, message },
-        Failure::Lost => AttemptError::ConnectionClosed { host: String::new(), reason: message },
+        Failure::Lost => AttemptError::NoResponse { message, reason: String::new(), is_sent: true },
     };
     RequestError { attempts: 1, may_be_done: error.may_be_done(), error }
 }
