@@ -45,19 +45,11 @@ pub(super) fn http_client(
         .tls_backend_preconfigured(tls);
     let failed = |error: reqwest::Error| no_client(innermost_reason(&error));
     let builder = match proxy {
-        Some(proxy) => builder.proxy(client_proxy(proxy).map_err(failed)?),
+        Some(proxy) => builder.proxy(reqwest::Proxy::https(proxy.url.clone()).map_err(failed)?),
         // Otherwise reqwest would read the variables itself, and ignore invalid ones.
         None => builder.no_proxy(),
     };
     builder.build().map_err(failed)
-}
-
-fn client_proxy(proxy: &Proxy) -> reqwest::Result<reqwest::Proxy> {
-    let client = reqwest::Proxy::https(proxy.url.clone())?;
-    Ok(match &proxy.credentials {
-        Some(credentials) => client.basic_auth(credentials.user.expose(), credentials.password.expose()),
-        None => client,
-    })
 }
 
 /// TLS with ring and the given roots. A plain HTTP connection does not need the system's.

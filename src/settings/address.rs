@@ -61,7 +61,7 @@ impl FromStr for BaseUrl {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut url = private_url(text, NOT_A_URL, PLAIN_HTTP)?;
-        if !url.username().is_empty() || url.password().is_some() {
+        if has_credentials(&url) {
             return Err(HAS_CREDENTIALS);
         }
         if url.query().is_some() || url.fragment().is_some() {
@@ -92,6 +92,10 @@ pub(super) fn private_url(
         "http" => Err(plain_http),
         _ => Err(not_a_url),
     }
+}
+
+pub(super) fn has_credentials(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
 }
 
 impl EdgeAddresses {

@@ -97,7 +97,7 @@ impl Settings {
         self.base_url == other.base_url
             && self.api_key == other.api_key
             && self.roots == other.roots
-            && self.proxy.as_ref().map(Proxy::parts) == other.proxy.as_ref().map(Proxy::parts)
+            && self.proxy.as_ref().map(|proxy| &proxy.url) == other.proxy.as_ref().map(|proxy| &proxy.url)
     }
 }
 

@@ -5,13 +5,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
+use super::address::has_credentials;
 use super::{BaseUrl, SettingsError};
 use crate::env::{Env, NotUnicode};
 use crate::names::Domain;
-use crate::secret::Secret;
 use crate::text::sanitize;
 
 /// Variables with the proxy for https, the first one that is set counts.
@@ -25,18 +24,10 @@ const DEFAULT_PORT: u16 = 1080;
 /// A proxy.
 #[derive(Clone)]
 pub(crate) struct Proxy {
-    /// Scheme, host and port.
+    /// Scheme, credentials, host and port.
     pub(crate) url: Url,
-    pub(crate) credentials: Option<Credentials>,
     /// The variable that names it; `None` if the setting `proxy` does.
     pub(crate) variable: Option<&'static str>,
-}
-
-/// User and password for a proxy.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Credentials {
-    pub(crate) user: Secret,
-    pub(crate) password: Secret,
 }
 
 /// A proxy without credentials, because flags are public and states are kept, or none.
@@ -60,7 +51,7 @@ impl Proxy {
         match setting {
             None => Self::for_url(base_url.as_url(), env),
             Some(ProxySetting::Url(url)) if !base_url.is_plain() => {
-                Ok(Some(Self { url: url.clone(), credentials: None, variable: None }))
+                Ok(Some(Self { url: url.clone(), variable: None }))
             }
             Some(ProxySetting::Off | ProxySetting::Url(_)) => Ok(None),
         }
@@ -78,8 +69,8 @@ impl Proxy {
         {
             return Ok(None);
         }
-        let (url, credentials) = parse(text).map_err(|reason| SettingsError::invalid(variable, reason))?;
-        Ok(Some(Self { url, credentials, variable: Some(variable) }))
+        let url = parse(text).map_err(|reason| SettingsError::invalid(variable, reason))?;
+        Ok(Some(Self { url, variable: Some(variable) }))
     }
 
     /// The variable that names the proxy, if one does.
@@ -87,16 +78,11 @@ impl Proxy {
         PROXY.into_iter().find(|name| env.raw(name).is_some())
     }
 
-    /// What two proxies differ in.
-    pub(super) fn parts(&self) -> (&Url, Option<&Credentials>) {
-        (&self.url, self.credentials.as_ref())
-    }
-
     /// The proxy, without its credentials.
     pub(crate) fn text(&self) -> String {
-        let url = self.url.as_str().trim_end_matches('/');
-        let credentials = self.credentials.as_ref().map_or("", |_| ", with credentials");
-        format!("{}{credentials}", sanitize(url))
+        let url = self.url.origin().ascii_serialization();
+        let credentials = if has_credentials(&self.url) { ", with credentials" } else { "" };
+        format!("{}{credentials}", sanitize(&url))
     }
 }
 
@@ -107,12 +93,8 @@ impl FromStr for ProxySetting {
         if text.eq_ignore_ascii_case("off") {
             return Ok(Self::Off);
         }
-        match parse(text) {
-            Ok((url, None)) => Ok(Self::Url(url)),
-            Ok((_, Some(_))) | Err(_) => {
-                Err("expected http://HOST:PORT or https://HOST:PORT without credentials, or off")
-            }
-        }
+        let url = parse(text).ok().filter(|url| !has_credentials(url));
+        url.map(Self::Url).ok_or("expected http://HOST:PORT or https://HOST:PORT without credentials, or off")
     }
 }
 
@@ -136,7 +118,7 @@ fn first<'e>(env: &'e Env, names: &[&'static str]) -> Result<Option<(&'static st
     found.next().transpose()
 }
 
-pub(super) fn parse(text: &str) -> Result<(Url, Option<Credentials>), &'static str> {
+fn parse(text: &str) -> Result<Url, &'static str> {
     let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let mut url = Url::parse(&text).map_err(|_| MALFORMED)?;
     if !["http", "https"].contains(&url.scheme()) {
@@ -146,20 +128,15 @@ pub(super) fn parse(text: &str) -> Result<(Url, Option<Credentials>), &'static s
     if !is_host || url.port() == Some(0) {
         return Err(MALFORMED);
     }
-    let decode = |text: &str| Secret::new(percent_decode_str(text).decode_utf8_lossy().into_owned());
-    let (user, password) = (url.username(), url.password());
-    let credentials = (!user.is_empty() || password.is_some())
-        .then(|| Credentials { user: decode(user), password: decode(password.unwrap_or_default()) });
     let authority = text.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
     // 80 is the default for other URLs, so `Url` drops it.
     if url.scheme() == "http" && url.port().is_none() && !authority.ends_with(":80") {
         url.set_port(Some(DEFAULT_PORT)).map_err(|()| MALFORMED)?;
     }
-    url.set_username("").and_then(|()| url.set_password(None)).map_err(|()| MALFORMED)?;
     url.set_path("");
     url.set_query(None);
     url.set_fragment(None);
-    Ok((url, credentials))
+    Ok(url)
 }
 
 /// Whether a host is in a list of names, addresses and networks, separated by commas or blanks. A name matches the
@@ -179,11 +156,10 @@ fn ip(host: &str) -> Option<IpAddr> {
 }
 
 fn is_same_or_below(host: &str, entry: &str) -> bool {
-    let name = without_dot(entry);
-    let name = name.strip_prefix('.').unwrap_or(name);
-    let Some(at) = host.len().checked_sub(name.len()).filter(|_| !name.is_empty()) else { return false };
-    let is_suffix = host.get(at..).is_some_and(|end| end.eq_ignore_ascii_case(name));
-    is_suffix && (at == 0 || host.get(..at).is_some_and(|start| start.ends_with('.')))
+    let name = without_dot(entry).to_ascii_lowercase();
+    let name = name.strip_prefix('.').unwrap_or(&name);
+    let start = host.strip_suffix(name).filter(|_| !name.is_empty());
+    start.is_some_and(|start| start.is_empty() || start.ends_with('.'))
 }
 
 fn without_dot(name: &str) -> &str {
@@ -216,8 +192,10 @@ mod tests {
             ("http://proxy.example:80/path?x#y", Ok("http://proxy.example/")),
             ("https://proxy.example", Ok("https://proxy.example/")),
             ("http://[::1]", Ok("http://[::1]:1080/")),
-            ("http://user:word@192.0.2.1:8080", Ok("http://192.0.2.1:8080/")),
-            ("http://user:p@ss@proxy.example:80", Ok("http://proxy.example/")),
+            ("http://user:word@192.0.2.1:8080", Ok("http://user:word@192.0.2.1:8080/")),
+            ("http://user:p%40ss%3a@proxy.example:80", Ok("http://user:p%40ss%3a@proxy.example/")),
+            ("http://user:p@ss@proxy.example:80", Ok("http://user:p%40ss@proxy.example/")),
+            ("user@proxy.example", Ok("http://user@proxy.example:1080/")),
             ("socks5://proxy.example:1080", Err(SCHEME)),
             ("ftp://proxy.example", Err(SCHEME)),
             ("http://", Err(MALFORMED)),
@@ -230,22 +208,13 @@ mod tests {
             ("http://{proxy}:3128", Err(MALFORMED)),
         ];
         for (text, expected) in rows {
-            let parsed = parse(text).map(|(url, _)| url.to_string());
+            let parsed = parse(text).map(String::from);
             assert_eq!(parsed, expected.map(str::to_owned), "{text}");
-        }
-    }
-
-    #[test]
-    fn credentials_are_decoded() {
-        for (text, expected) in [
-            ("http://user:p%40ss%3a@proxy.example", Some(("user", "p@ss:"))),
-            ("http://user:p@ss@proxy.example", Some(("user", "p@ss"))),
-            ("http://user@proxy.example", Some(("user", ""))),
-            ("http://proxy.example", None),
-        ] {
-            let credentials = parse(text).unwrap().1;
-            let found = credentials.as_ref().map(|found| (found.user.expose(), found.password.expose()));
-            assert_eq!(found, expected, "{text}");
+            if let Ok(url) = parse(text) {
+                let shown = Proxy { url, variable: None }.text();
+                assert_eq!(shown.ends_with(", with credentials"), text.contains('@'), "{shown}");
+                assert!(!shown.contains('@') && !shown.contains("user"), "{shown}");
+            }
         }
     }
 

@@ -70,12 +70,12 @@ fn requests_use_the_proxy_with_its_password() {
     let (service, proxy) = (tls_sandbox(), Proxy::start(true));
     let lineage = Lineage::issued_for(&["a.example"]);
     let hook = fresh(&service, &lineage);
-    hook.env("HTTPS_PROXY", proxy.url("user:p%40ss@")).succeeds();
+    hook.env("HTTPS_PROXY", proxy.url("user:p%40%2541@")).succeeds();
     let host = service.endpoints().api.trim_start_matches("https://").to_owned();
     let lines = proxy.lines();
     assert_eq!(lines[0], format!("CONNECT {host} HTTP/1.1"));
-    // The base64 of `user:p@ss`.
-    let authorization = "proxy-authorization: Basic dXNlcjpwQHNz";
+    // The base64 of `user:p@%41`.
+    let authorization = "proxy-authorization: Basic dXNlcjpwQCU0MQ==";
     assert!(lines.iter().any(|line| line.eq_ignore_ascii_case(authorization)), "{lines:?}");
     assert!(service.requests().iter().all(|request| request.http == "2"), "HTTP/2 in the tunnel");
 }
