@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use reqwest::Url;
+use serde::Serialize;
 
 use crate::names::Domain;
 
@@ -19,9 +20,9 @@ const HAS_QUERY: &str = "it has a query or a fragment; only a path may follow th
 const PLAIN_HTTP: &str =
     "expected https: plain http is for loopback addresses only, because requests contain the private key";
 
-/// `HOST:PORT` of each edge to verify, at least one; IPv6 addresses are in brackets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct EdgeAddresses(Vec<String>);
+/// `HOST:PORT` of each edge to verify, at least one, separated by commas; IPv6 addresses are in brackets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct EdgeAddresses(String);
 
 impl BaseUrl {
     /// The URL of a path below the base.
@@ -99,14 +100,8 @@ pub(super) fn has_credentials(url: &Url) -> bool {
 }
 
 impl EdgeAddresses {
-    pub(crate) fn into_vec(self) -> Vec<String> {
-        self.0
-    }
-}
-
-impl fmt::Display for EdgeAddresses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join(","))
+    pub(crate) fn to_vec(&self) -> Vec<String> {
+        self.0.split(',').map(str::to_owned).collect()
     }
 }
 
@@ -114,8 +109,9 @@ impl FromStr for EdgeAddresses {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let edges: Vec<String> = text.split(',').map(|edge| edge.trim().to_owned()).collect();
-        if edges.iter().all(|edge| is_edge(edge)) { Ok(Self(edges)) } else { Err("expected HOST:PORT") }
+        let edges: Vec<&str> = text.split(',').map(str::trim).collect();
+        let is_valid = edges.iter().all(|edge| is_edge(edge));
+        is_valid.then(|| Self(edges.join(","))).ok_or("expected HOST:PORT")
     }
 }
 

@@ -1,7 +1,6 @@
 //! The `heartbeat_url` key of the configuration file: the URL that is called after each `sync`. Anyone who knows it can
-//! send heartbeats for this host, so it is a secret: neither errors nor `Debug` show it.
+//! send heartbeats for this host, so it is a secret: errors do not show it.
 
-use std::fmt;
 use std::str::FromStr;
 
 use reqwest::Url;
@@ -13,7 +12,7 @@ use crate::env::Env;
 /// Name of the key.
 pub(super) const KEY: &str = "heartbeat_url";
 
-/// An https URL, or plain http on loopback.
+/// An https URL, or plain http on loopback. It has no `Debug`, so that nothing prints it.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct HeartbeatUrl(Url);
 
@@ -54,12 +53,6 @@ impl FromStr for HeartbeatUrl {
     }
 }
 
-impl fmt::Debug for HeartbeatUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HeartbeatUrl")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,11 +88,9 @@ mod tests {
             ("https://", NOT_A_URL),
             ("", NOT_A_URL),
         ] {
-            let error = url.parse::<HeartbeatUrl>().unwrap_err();
+            let error = url.parse::<HeartbeatUrl>().err().unwrap();
             assert_eq!(error, expected, "{url}");
             assert!(!error.contains("secret/") && !error.contains("hc.example"));
         }
-        let url = "https://hc.example/secret".parse::<HeartbeatUrl>().unwrap();
-        assert_eq!(format!("{url:?}"), "HeartbeatUrl");
     }
 }

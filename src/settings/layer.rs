@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use clap::builder::TypedValueParser as _;
 use clap::{Args, Command, ValueHint};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::trust_anchors::is_keyword;
@@ -31,7 +31,7 @@ const HEADING: &str = "Settings (flag, variable or file)";
 pub(crate) struct Connection {
     /// Base URL of the service, for example https://api.example.net [env: EDGECERT_BASE_URL]
     #[arg(long, value_name = "URL", value_parser = quiet::<BaseUrl>())]
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
     pub(crate) base_url: Option<BaseUrl>,
     /// File that holds the API key; EDGECERT_API_KEY holds the key itself [env: EDGECERT_API_KEY_FILE]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -44,7 +44,7 @@ pub(crate) struct Connection {
     /// Proxy for requests to the service, without credentials; `off` uses none [default: the variables that curl reads]
     /// [env: EDGECERT_PROXY]
     #[arg(long, value_name = "URL", value_parser = quiet::<ProxySetting>())]
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
     pub(crate) proxy: Option<ProxySetting>,
     /// Deadline for the whole run [default: 90] [env: EDGECERT_TIMEOUT]
     #[arg(long, value_name = "SECS", value_parser = quiet::<Seconds<1>>(), allow_negative_numbers = true)]
@@ -65,7 +65,7 @@ pub(crate) struct Local {
     pub(crate) state_dir: Option<PathBuf>,
     /// Edges to verify, separated by commas [default: the site's cname, port 443] [env: EDGECERT_EDGE_ADDRESS]
     #[arg(long, value_name = "HOST:PORT", value_parser = quiet::<EdgeAddresses>())]
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub(crate) edge_address: Option<EdgeAddresses>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Layer {
     pub(crate) wait: Option<Seconds>,
     /// Verify the result by TLS handshakes with the edge [default: auto] [env: EDGECERT_VERIFY]
     #[arg(long, value_name = "MODE", value_parser = choice::<Verify>())]
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub(crate) verify: Option<Verify>,
     /// How often `sync` checks what the edge serves for an unchanged lineage; 0 disables the check [default: 86400]
     /// [env: EDGECERT_VERIFY_EVERY]
@@ -102,7 +102,7 @@ pub(crate) struct Layer {
     pub(crate) trust_anchors: Option<PathBuf>,
     /// Name of the records in the service [default: chosen by the service] [env: EDGECERT_NAME]
     #[arg(long, value_name = "NAME", value_parser = quiet::<RecordName>())]
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<RecordName>,
     /// Rebind covered sites that are bound to another record [env: EDGECERT_REBIND]
     #[arg(long, value_name = "BOOL", value_parser = choice::<Switch>().map(bool::from), num_args = 0..=1,
@@ -180,42 +180,29 @@ pub(super) fn variable(key: &str) -> String {
     format!("{PREFIX}{}", key.to_ascii_uppercase())
 }
 
-/// A setting that is text. serde's own errors would repeat the value.
-pub(super) mod text {
-    use std::fmt::Display;
-    use std::str::FromStr;
-
-    use serde::{Deserialize as _, Deserializer, Serializer};
-    use serde_json::Value;
-
-    #[expect(clippy::ref_option, reason = "serde passes the field")]
-    pub(super) fn serialize<T: Display, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(value) => to.collect_str(value),
-            None => to.serialize_none(),
-        }
-    }
-
-    pub(in crate::settings) fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<T>, D::Error> {
-        parse(&Value::deserialize(from)?)
-    }
-
-    /// Anything but text is as invalid as empty text.
-    pub(super) fn parse<T: FromStr<Err: Display>, E: serde::de::Error>(
-        value: &Value,
-    ) -> Result<Option<T>, E> {
-        value.as_str().unwrap_or_default().trim().parse().map(Some).map_err(E::custom)
-    }
+/// Reads text. serde's own errors would repeat the value.
+pub(super) fn text<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    parse(&Value::deserialize(from)?)
 }
 
-/// A number or a switch, in quotes or not.
+/// Reads a number or a switch, in quotes or not.
 fn bare<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
-    text::parse(&match Value::deserialize(from)? {
+    parse(&match Value::deserialize(from)? {
         bare @ (Value::Number(_) | Value::Bool(_)) => Value::String(bare.to_string()),
         other => other,
     })
+}
+
+/// Anything but text is as invalid as empty text.
+fn parse<T: FromStr<Err: Display>, E: serde::de::Error>(value: &Value) -> Result<Option<T>, E> {
+    value.as_str().unwrap_or_default().trim().parse().map(Some).map_err(E::custom)
+}
+
+#[expect(clippy::ref_option, reason = "serde passes the field")]
+fn as_text<T: Display, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error> {
+    value.as_ref().map(ToString::to_string).serialize(to)
 }
 
 /// A path, which is read as it is: it may be any bytes, with blanks at the ends.

@@ -106,7 +106,7 @@ impl<'a> Layers<'a> {
     pub(crate) fn edge_addresses(&self, lineage: Option<&EdgeAddresses>) -> Vec<String> {
         let local = Local { edge_address: lineage.cloned(), ..Local::default() };
         let merged = self.merge(&Layer { local, ..Layer::default() }, None);
-        merged.local.edge_address.map(EdgeAddresses::into_vec).unwrap_or_default()
+        merged.local.edge_address.as_ref().map(EdgeAddresses::to_vec).unwrap_or_default()
     }
 
     /// Flags and variables to record, so that a later run can repeat this one. Invalid values are left out: a secret

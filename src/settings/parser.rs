@@ -36,7 +36,7 @@ struct Keys {
     layer: Layer,
     #[serde(deserialize_with = "on_failure::deserialize")]
     on_failure: Option<Program>,
-    #[serde(deserialize_with = "layer::text::deserialize")]
+    #[serde(deserialize_with = "layer::text")]
     heartbeat_url: Option<HeartbeatUrl>,
     #[serde(deserialize_with = "layer::path::deserialize")]
     path: Option<PathBuf>,

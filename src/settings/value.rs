@@ -1,7 +1,7 @@
 //! Types of settings that have no file of their own, and their flags.
 
 use std::ffi::OsStr;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::Duration;
@@ -32,12 +32,6 @@ impl<const MIN: u64> FromStr for Seconds<MIN> {
             _ if MIN == 0 => Err("expected a whole number of seconds"),
             _ => Err("expected a whole number of seconds above 0"),
         }
-    }
-}
-
-impl<const MIN: u64> Display for Seconds<MIN> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
@@ -87,18 +81,12 @@ impl From<Switch> for bool {
 }
 
 /// The optional `name` of an upload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct RecordName(String);
 
 impl RecordName {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl Display for RecordName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
