@@ -19,7 +19,7 @@ const MAX_BYTES: u64 = 16 << 10;
 pub(super) const VARIABLE: &str = "EDGECERT_API_KEY";
 
 /// Where the API key is.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) enum KeyLocation {
     File(PathBuf),
     Variable,

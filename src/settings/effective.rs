@@ -100,7 +100,7 @@ fn given(key: &str, layers: &Layers<'_>) -> Option<EffectiveSetting> {
         let (value, origin) = (Some(text(key, layers.flags)?), format!("flag --{}", key.replace('_', "-")));
         Some(EffectiveSetting { value, origin: Some(origin), ..EffectiveSetting::unset(key) })
     };
-    flag().or_else(|| find(key, &layers.environment, &layers.origins))
+    flag().or_else(|| find(key, &layers.given, &layers.origins))
 }
 
 /// A setting from variables or a table of the file.
@@ -116,7 +116,7 @@ fn api_key(layers: &Layers<'_>) -> EffectiveSetting {
         Err(error) if error.is_missing => (None, missing(error, layers)),
         Err(error) => (None, Some(error)),
     };
-    let location = layers.key_location(&Layer::default(), None).ok().flatten();
+    let location = layers.key_location(&Layer::default(), None).ok();
     let origin = location.map(|location| match location {
         KeyLocation::File(file) => format!("file {}", path(&file)),
         KeyLocation::Variable => of_variable(api_key::VARIABLE),

@@ -27,18 +27,13 @@ impl SettingsError {
     }
 
     pub(super) fn no_base_url() -> Self {
-        let error = Self::new("no base URL is set");
-        error.hint("set EDGECERT_BASE_URL, or base_url in /etc/edgecert/config.toml").missing()
+        let hint = "set EDGECERT_BASE_URL, or base_url in /etc/edgecert/config.toml";
+        Self { is_missing: true, ..Self::new("no base URL is set").hint(hint) }
     }
 
     pub(super) fn no_api_key() -> Self {
-        Self::new("no API key is set").missing().hint(
-            "set EDGECERT_API_KEY, or write the key to a file and set api_key_file in /etc/edgecert/config.toml",
-        )
-    }
-
-    fn missing(self) -> Self {
-        Self { is_missing: true, ..self }
+        let hint = "set EDGECERT_API_KEY, or write the key to a file and set api_key_file in /etc/edgecert/config.toml";
+        Self { is_missing: true, ..Self::new("no API key is set").hint(hint) }
     }
 
     /// Sets what the user can do.

@@ -9,13 +9,14 @@ use std::str::FromStr;
 
 use clap::builder::TypedValueParser as _;
 use clap::{Args, Command, ValueHint};
+use serde::de::{self, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::trust_anchors::is_keyword;
 use super::value::{Switch, choice, quiet};
 use super::{BaseUrl, EdgeAddresses, ProxySetting, RecordName, Seconds, Verify};
-use crate::file::recorded_path;
+use crate::file::recorded_path::{self, option::serialize as as_path};
 
 /// Prefix of the environment variables.
 const PREFIX: &str = "EDGECERT_";
@@ -35,11 +36,11 @@ pub(crate) struct Connection {
     pub(crate) base_url: Option<BaseUrl>,
     /// File that holds the API key; EDGECERT_API_KEY holds the key itself [env: EDGECERT_API_KEY_FILE]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    #[serde(with = "path", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "path", serialize_with = "as_path", skip_serializing_if = "Option::is_none")]
     pub(crate) api_key_file: Option<PathBuf>,
     /// CA certificates to trust for requests to the service [default: the system's trust store] [env: EDGECERT_CA_FILE]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    #[serde(with = "path", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "path", serialize_with = "as_path", skip_serializing_if = "Option::is_none")]
     pub(crate) ca_file: Option<PathBuf>,
     /// Proxy for requests to the service, without credentials; `off` uses none [default: the variables that curl reads]
     /// [env: EDGECERT_PROXY]
@@ -61,7 +62,7 @@ pub(crate) struct Connection {
 pub(crate) struct Local {
     /// Directory of the state files [env: EDGECERT_STATE_DIR]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    #[serde(with = "path", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "path", serialize_with = "as_path", skip_serializing_if = "Option::is_none")]
     pub(crate) state_dir: Option<PathBuf>,
     /// Edges to verify, separated by commas [default: the site's cname, port 443] [env: EDGECERT_EDGE_ADDRESS]
     #[arg(long, value_name = "HOST:PORT", value_parser = quiet::<EdgeAddresses>())]
@@ -98,7 +99,7 @@ pub(crate) struct Layer {
     /// Refuse chains that do not lead to a root in FILE, or of the system if it is `system`; `off` disables the check
     /// [default: a warning, with the system's roots] [env: EDGECERT_TRUST_ANCHORS]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    #[serde(with = "path", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "path", serialize_with = "as_path", skip_serializing_if = "Option::is_none")]
     pub(crate) trust_anchors: Option<PathBuf>,
     /// Name of the records in the service [default: chosen by the service] [env: EDGECERT_NAME]
     #[arg(long, value_name = "NAME", value_parser = quiet::<RecordName>())]
@@ -196,7 +197,7 @@ fn bare<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<
 }
 
 /// Anything but text is as invalid as empty text.
-fn parse<T: FromStr<Err: Display>, E: serde::de::Error>(value: &Value) -> Result<Option<T>, E> {
+fn parse<T: FromStr<Err: Display>, E: de::Error>(value: &Value) -> Result<Option<T>, E> {
     value.as_str().unwrap_or_default().trim().parse().map(Some).map_err(E::custom)
 }
 
@@ -205,21 +206,10 @@ fn as_text<T: Display, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok,
     value.as_ref().map(ToString::to_string).serialize(to)
 }
 
-/// A path, which is read as it is: it may be any bytes, with blanks at the ends.
-pub(super) mod path {
-    use std::path::PathBuf;
-
-    use serde::Deserializer;
-    use serde::de::Error as _;
-
-    pub(super) use crate::file::recorded_path::option::serialize;
-
-    pub(in crate::settings) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<PathBuf>, D::Error> {
-        let path = super::recorded_path::deserialize(from).ok().filter(|path| !path.as_os_str().is_empty());
-        path.map(Some).ok_or_else(|| D::Error::custom("expected a path in quotes"))
-    }
+/// Reads a path as it is: it may be any bytes, with blanks at the ends.
+pub(super) fn path<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    let path = recorded_path::deserialize(from).ok().filter(|path| !path.as_os_str().is_empty());
+    path.map(Some).ok_or_else(|| D::Error::custom("expected a path in quotes"))
 }
 
 fn switch<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
@@ -303,7 +293,7 @@ mod tests {
     fn from_variable(key: &str, value: &str) -> Layer {
         let (name, configuration) = (variable(key), Configuration::default());
         let env: Env = [(&*name, value)].into_iter().collect();
-        Layers::new(&Layer::default(), &env, &configuration).environment
+        Layers::new(&Layer::default(), &env, &configuration).given
     }
 
     fn from_file(text: &str) -> Configuration {

@@ -1,12 +1,13 @@
 //! Merges the settings from flags, environment, state and configuration.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::api_key::KeyLocation;
 use super::configuration::{Origin, Origins};
-use super::layer::{Connection, Layer, Local, variable};
+use super::layer::{Connection, Layer, variable};
 use super::{
     BaseUrl, Configuration, EdgeAddresses, LineageEntry, Settings, SettingsError, default_state_dir, timeout,
     trust_anchors,
@@ -21,19 +22,21 @@ use crate::secret::Secret;
 pub(crate) struct Layers<'a> {
     pub(crate) env: &'a Env,
     pub(super) flags: &'a Layer,
-    pub(super) environment: Layer,
-    /// Those of the environment.
+    /// Those of flags, then variables.
+    pub(super) given: Layer,
+    /// Where variables have them.
     pub(super) origins: Origins,
     pub(super) file: &'a Configuration,
     /// The API keys that were read.
-    keys: RefCell<Vec<(KeyLocation, Result<Secret, SettingsError>)>>,
+    keys: RefCell<HashMap<KeyLocation, Result<Secret, SettingsError>>>,
 }
 
 impl<'a> Layers<'a> {
     /// Reads the environment.
     pub(crate) fn new(flags: &'a Layer, env: &'a Env, configuration: &'a Configuration) -> Self {
         let (environment, origins) = read_variables(env);
-        Self { env, flags, environment, origins, file: configuration, keys: RefCell::default() }
+        let given = flags.clone().or(environment);
+        Self { env, flags, given, origins, file: configuration, keys: RefCell::default() }
     }
 
     /// The keys of invalid variables, with the errors.
@@ -49,7 +52,7 @@ impl<'a> Layers<'a> {
 
     /// The base URL that a flag or a variable names.
     pub(crate) fn given_base_url(&self) -> Option<&BaseUrl> {
-        self.flags.connection.base_url.as_ref().or(self.environment.connection.base_url.as_ref())
+        self.given.connection.base_url.as_ref()
     }
 
     /// Resolves the settings for a lineage, which may have been deployed with recorded options.
@@ -61,7 +64,7 @@ impl<'a> Layers<'a> {
         self.require_valid()?;
         let merged = self.merge(recorded, entry);
         let base_url = merged.connection.base_url.clone().ok_or_else(SettingsError::no_base_url)?;
-        let location = self.key_location(recorded, entry)?.ok_or_else(SettingsError::no_api_key)?;
+        let location = self.key_location(recorded, entry)?;
         let api_key = self.read_key(location, Deadline::after(timeout(&merged)))?;
         Settings::new(base_url, api_key, merged, self.env)
     }
@@ -72,7 +75,7 @@ impl<'a> Layers<'a> {
         &self,
         recorded: &Layer,
         entry: Option<&LineageEntry>,
-    ) -> Result<Option<KeyLocation>, SettingsError> {
+    ) -> Result<KeyLocation, SettingsError> {
         let flag = self.flags.connection.api_key_file.as_ref();
         let (recorded, configured) = (&recorded.connection, self.configured(entry).connection);
         let beside_url = match (self.given_base_url(), &recorded.base_url) {
@@ -86,9 +89,9 @@ impl<'a> Layers<'a> {
             }
             (None, None) => entry.and_then(|entry| entry.layer.connection.api_key_file.as_ref()),
         };
-        let variable = self.environment.connection.api_key_file.as_ref();
+        let variable = self.given.connection.api_key_file.as_ref();
         let below = variable.or(recorded.api_key_file.as_ref()).or(configured.api_key_file.as_ref());
-        Ok(KeyLocation::find(flag.or(beside_url), below, self.env))
+        KeyLocation::find(flag.or(beside_url), below, self.env).ok_or_else(SettingsError::no_api_key)
     }
 
     /// The state directory, even if other settings are invalid; `None` if there is none.
@@ -104,30 +107,23 @@ impl<'a> Layers<'a> {
     /// The edges to verify; if empty, the addresses of each site's `cname`.
     /// `lineage` is the value from the lineage's state or entry.
     pub(crate) fn edge_addresses(&self, lineage: Option<&EdgeAddresses>) -> Vec<String> {
-        let local = Local { edge_address: lineage.cloned(), ..Local::default() };
-        let merged = self.merge(&Layer { local, ..Layer::default() }, None);
-        merged.local.edge_address.as_ref().map(EdgeAddresses::to_vec).unwrap_or_default()
+        let given = self.given.local.edge_address.as_ref();
+        let edges = given.or(lineage).or(self.file.layer.local.edge_address.as_ref());
+        edges.map(EdgeAddresses::to_vec).unwrap_or_default()
     }
 
     /// Flags and variables to record, so that a later run can repeat this one. Invalid values are left out: a secret
     /// may be in their place.
     pub(crate) fn to_record(&self) -> Layer {
-        let given = self.flags.clone().or(self.environment.clone());
-        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-        let Connection { api_key_file, ca_file, .. } = given.connection;
-        Layer {
-            // The later run has a deadline and a state directory of its own.
-            connection: Connection {
-                api_key_file: api_key_file.filter(|path| path.is_file()).map(absolute),
-                ca_file: ca_file.filter(|path| path.is_file()).map(absolute),
-                timeout: None,
-                ..given.connection
-            },
-            local: Local { state_dir: None, ..given.local },
-            wait: None,
-            trust_anchors: given.trust_anchors.map(trust_anchors::to_record),
-            ..given
+        let mut given = self.given.clone();
+        // The later run has deadlines and a state directory of its own.
+        (given.connection.timeout, given.wait, given.local.state_dir) = (None, None, None);
+        let Connection { api_key_file, ca_file, .. } = &mut given.connection;
+        for path in [api_key_file, ca_file] {
+            *path = path.take().and_then(existing);
         }
+        given.trust_anchors = given.trust_anchors.map(trust_anchors::to_record);
+        given
     }
 
     /// The base URL of the run.
@@ -139,19 +135,13 @@ impl<'a> Layers<'a> {
 
     /// The API key of the run.
     pub(crate) fn api_key(&self) -> Result<Secret, SettingsError> {
-        let location = self.key_location(&Layer::default(), None)?;
-        self.read_key(location.ok_or_else(SettingsError::no_api_key)?, Deadline::after(self.timeout()))
+        self.read_key(self.key_location(&Layer::default(), None)?, Deadline::after(self.timeout()))
     }
 
     /// Reads a key once, because its file may be a pipe.
     fn read_key(&self, location: KeyLocation, deadline: Deadline) -> Result<Secret, SettingsError> {
-        let known =
-            self.keys.borrow().iter().find(|(known, _)| *known == location).map(|(_, key)| key.clone());
-        known.unwrap_or_else(|| {
-            let key = location.read(self.env, deadline);
-            self.keys.borrow_mut().push((location, key.clone()));
-            key
-        })
+        let mut keys = self.keys.borrow_mut();
+        keys.entry(location).or_insert_with_key(|location| location.read(self.env, deadline)).clone()
     }
 
     /// The settings of the run, or of a lineage, for checks that go on although some are invalid or missing: with the API
@@ -174,8 +164,7 @@ impl<'a> Layers<'a> {
 
     /// The settings of a lineage, even if some are invalid.
     pub(crate) fn merge(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Layer {
-        let given = self.flags.clone().or(self.environment.clone());
-        given.or(recorded.clone()).or(self.configured(entry))
+        self.given.clone().or(recorded.clone()).or(self.configured(entry))
     }
 
     /// The settings of the configuration file.
@@ -183,6 +172,11 @@ impl<'a> Layers<'a> {
         let entry = entry.map(|entry| entry.layer.clone()).unwrap_or_default();
         entry.or(self.file.layer.clone())
     }
+}
+
+/// The absolute path of a file, if there is one. Anything else may be a misplaced secret, so it is not recorded.
+pub(super) fn existing(path: PathBuf) -> Option<PathBuf> {
+    path.is_file().then(|| std::path::absolute(&path).unwrap_or(path))
 }
 
 fn other_service(url: &BaseUrl) -> SettingsError {

@@ -2,7 +2,6 @@
 //!
 //! An error names file, line and key and never repeats the line: a secret may be in it by mistake.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::Range;
@@ -38,11 +37,11 @@ struct Keys {
     on_failure: Option<Program>,
     #[serde(deserialize_with = "layer::text")]
     heartbeat_url: Option<HeartbeatUrl>,
-    #[serde(deserialize_with = "layer::path::deserialize")]
+    #[serde(deserialize_with = "layer::path")]
     path: Option<PathBuf>,
-    #[serde(deserialize_with = "layer::path::deserialize")]
+    #[serde(deserialize_with = "layer::path")]
     cert: Option<PathBuf>,
-    #[serde(deserialize_with = "layer::path::deserialize")]
+    #[serde(deserialize_with = "layer::path")]
     key: Option<PathBuf>,
     #[serde(deserialize_with = "domains")]
     domains: Vec<Domain>,
@@ -68,13 +67,15 @@ pub(super) fn parse(path: &Path, text: &str) -> Configuration {
     let starts_of_lines = text.match_indices('\n').map(|(offset, _)| offset + 1).collect();
     let settings = Layer::keys();
     let mut parser = Parser { path, starts_of_lines, settings: &settings, faults: Vec::new() };
-    let table = DeTable::parse(text).map_or_else(
-        |error| {
+    let table = match DeTable::parse(text) {
+        Ok(table) => table.into_inner(),
+        Err(error) => {
             parser.syntax_fault(text, &error);
-            read_damaged(text, &[on_failure::KEY, heartbeat_url::KEY, STATE_DIR])
-        },
-        Spanned::into_inner,
-    );
+            // A run needs these even then: whom to notify of the failure, and where to record it.
+            let keys = [on_failure::KEY, heartbeat_url::KEY, STATE_DIR].into_iter();
+            keys.filter_map(|key| Some((Spanned::new(0..0, key.into()), find(text, key)?))).collect()
+        }
+    };
     let known: Vec<&str> = settings.iter().map(String::as_str).chain(GLOBAL_KEYS).collect();
     let (Keys { layer, on_failure, heartbeat_url, .. }, origins) = parser.table(&table, &known);
     let layer = layer.relative_to(directory(path));
@@ -234,21 +235,18 @@ fn tell_apart(entries: &mut [LineageEntry], global: &Connection) {
         let own = &entry.layer.connection;
         let base_url = own.base_url.as_ref().filter(|own| global.base_url.as_ref() != Some(own));
         let key = own.api_key_file.as_ref().filter(|own| global.api_key_file.as_ref() != Some(own));
-        let parts = [base_url.map(ToString::to_string), key.map(|path| text::path(&tidy(path)))];
+        // Without `.` and repeated slashes. Links stay: what they lead to changes.
+        let key = key.map(|path| text::path(&path.components().collect::<PathBuf>()));
+        let parts = [base_url.map(ToString::to_string), key];
         let mut parts: Vec<String> = parts.into_iter().flatten().collect();
         entry.account = (!parts.is_empty()).then(|| parts.join(" "));
-        let sites = known.entry((tidy(entry.path()), entry.account.clone())).or_default();
+        let sites = known.entry((entry.path().to_owned(), entry.account.clone())).or_default();
         if !sites.contains(&entry.domains) {
             sites.push(entry.domains.clone());
             parts.extend((sites.len() > 1).then(|| format!("#{}", sites.len())));
         }
         entry.target = (!parts.is_empty()).then(|| parts.join(" "));
     }
-}
-
-/// A path without `.` and repeated slashes, so that its spelling does not matter. Links stay: what they lead to changes.
-fn tidy(path: &Path) -> PathBuf {
-    path.components().collect()
 }
 
 /// Converts a value to JSON. Tables become null, because state files spell a path that is not UTF-8 as an object.
@@ -260,15 +258,7 @@ fn recorded(value: &DeValue<'_>) -> Value {
     Value::deserialize(value).unwrap_or_default()
 }
 
-/// Reads single keys of a file that is not valid TOML, for what a run needs even then: whom to notify of the failure, and
-/// where to record it.
-fn read_damaged<'t>(text: &'t str, keys: &[&'static str]) -> DeTable<'t> {
-    let found =
-        keys.iter().filter_map(|key| Some((Spanned::new(0..0, Cow::Borrowed(*key)), find(text, key)?)));
-    found.collect()
-}
-
-/// Finds a key in the first line that begins with it, if that line, or the lines that its value takes, can be parsed by
+/// Finds a key of a file that is not valid TOML, in the first line that begins with it, if that line, or the lines that its value takes, can be parsed by
 /// themselves.
 fn find<'t>(text: &'t str, key: &str) -> Option<Spanned<DeValue<'t>>> {
     let is_key = |line: &&str| {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::layers::existing;
 use crate::env::Env;
 
 /// Trusted root certificates.
@@ -31,14 +32,9 @@ pub(super) fn is_keyword(value: &Path) -> bool {
     matches!(value.to_str(), Some(OFF | SYSTEM))
 }
 
-/// The value for later runs. A path without a file may be a misplaced secret, so it is not recorded; `system` in its place
-/// is no less strict.
+/// The value for later runs. In place of a path without a file, `system` is no less strict.
 pub(super) fn to_record(value: PathBuf) -> PathBuf {
-    match value {
-        keyword if is_keyword(&keyword) => keyword,
-        path if path.is_file() => std::path::absolute(&path).unwrap_or(path),
-        _ => SYSTEM.into(),
-    }
+    if is_keyword(&value) { value } else { existing(value).unwrap_or_else(|| SYSTEM.into()) }
 }
 
 /// What to do about a chain that leads to no trusted root; made from the setting.
