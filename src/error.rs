@@ -15,7 +15,7 @@ pub(crate) use crate::text::shell_word;
 use crate::text::{count, sanitize};
 
 /// Failure class. The discriminant is the exit code, on which scripts depend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum ErrorKind {
     /// The command line is wrong.
@@ -27,6 +27,7 @@ pub(crate) enum ErrorKind {
     /// The service refused, or no site is covered.
     Service = 69,
     /// A bug in edgecert.
+    #[default]
     Internal = 70,
     /// A temporary failure; it is recorded, and `edgecert sync` retries it.
     Temporary = 75,
@@ -91,7 +92,7 @@ pub(crate) trait Diagnostic: Display {
 ///
 /// A message is in lower case, has no final period, and names what was wanted, what was found and the state that things
 /// are in.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug, Default, thiserror::Error)]
 #[error("{message}")]
 pub struct CommandError {
     kind: ErrorKind,
@@ -123,16 +124,7 @@ pub(crate) const MAX_NAMED: usize = 5;
 
 impl CommandError {
     pub(crate) fn new(kind: ErrorKind, message: impl Display) -> Self {
-        Self {
-            kind,
-            message: message.to_string(),
-            hint: None,
-            unsent: None,
-            place: None,
-            is_misuse: false,
-            subject: None,
-            class: None,
-        }
+        Self { kind, message: message.to_string(), ..Self::default() }
     }
 
     /// Sets what the user can do.

@@ -126,14 +126,8 @@ impl fmt::Display for Hint {
     }
 }
 
-impl From<&'static str> for Hint {
-    fn from(text: &'static str) -> Self {
-        Self::Text(text.into())
-    }
-}
-
-impl From<String> for Hint {
-    fn from(text: String) -> Self {
+impl<T: Into<Cow<'static, str>>> From<T> for Hint {
+    fn from(text: T) -> Self {
         Self::Text(text.into())
     }
 }
