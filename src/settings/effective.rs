@@ -160,14 +160,14 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::settings::parser;
+    use crate::settings::configuration::parse;
 
     const FILE: &str = "/etc/edgecert/config.toml";
 
     /// One line for each setting: key, value or error, origin.
     fn lines(flags: &Layer, variables: &[(&str, &str)], text: &str) -> Vec<String> {
         let env: Env = variables.iter().copied().collect();
-        let file = parser::parse(Path::new(FILE), text);
+        let file = parse(Path::new(FILE), text);
         let line = |setting: EffectiveSetting| {
             let lineage = setting.lineage.map(|lineage| format!("{lineage}: ")).unwrap_or_default();
             let error = setting.error.map(|error| format!("error: {error}"));

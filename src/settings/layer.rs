@@ -223,7 +223,8 @@ mod tests {
 
     use super::*;
     use crate::env::Env;
-    use crate::settings::{Configuration, Layers, default_text, parser};
+    use crate::settings::configuration::{Configuration, parse as parse_file};
+    use crate::settings::{Layers, default_text};
 
     /// Each setting with two spellings of a value, and how it is recorded.
     const ROWS: [(&str, &str, &str, &str); 15] = [
@@ -297,7 +298,7 @@ mod tests {
     }
 
     fn from_file(text: &str) -> Configuration {
-        parser::parse(Path::new("/etc/edgecert/config.toml"), text)
+        parse_file(Path::new("/etc/edgecert/config.toml"), text)
     }
 
     #[test]
@@ -377,7 +378,7 @@ mod tests {
                 "{ Unix = [47] }".into(),
             ]);
             for value in values.iter().map(|value| format!("{value:?}")).chain(bare) {
-                let file = parser::parse(Path::new("/config.toml"), &format!("\n{key} = {value}\n"));
+                let file = parse_file(Path::new("/config.toml"), &format!("\n{key} = {value}\n"));
                 let error = file.require_valid().err().unwrap().to_string();
                 assert_hides(&error, &format!("/config.toml:2: `{key}`: "), value.trim_matches('"'));
             }

@@ -12,7 +12,6 @@ mod heartbeat_url;
 mod layer;
 mod layers;
 mod on_failure;
-mod parser;
 mod proxy;
 mod trust_anchors;
 mod value;
