@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Cli, Command, DeployArgs, MonitoringArgs, StatusArgs};
+use clap::Subcommand as _;
+
+use super::{CertsCommand, Cli, Command, DeployArgs, MonitoringArgs, SitesCommand, StatusArgs};
 use crate::env::Env;
 use crate::error::{CommandError, ErrorKind};
 use crate::report::Report;
@@ -198,30 +200,14 @@ pub fn command_name(arguments: &[OsString]) -> &'static str {
 }
 
 /// The name of the command that these words begin with; `deploy` if there is none.
-pub(super) fn name_of<'a>(words: impl Iterator<Item = &'a str>) -> &'static str {
-    let words: Vec<&str> = words.take(2).collect();
-    let is_named = |name: &&&str| name.split(' ').eq(words.iter().copied().take(name.split(' ').count()));
-    COMMANDS.iter().find(is_named).copied().unwrap_or("deploy")
+pub(super) fn name_of<'a>(mut words: impl Iterator<Item = &'a str>) -> &'static str {
+    let Some(name) = words.next().filter(|name| Command::has_subcommand(name)) else { return "deploy" };
+    let is_named = match name {
+        "certs" => CertsCommand::has_subcommand,
+        "sites" => SitesCommand::has_subcommand,
+        _ => |_: &str| false,
+    };
+    let inner = words.next().filter(|inner| is_named(inner));
+    // Never freed: it is in the report until the program ends.
+    inner.map_or(name.to_owned(), |inner| format!("{name} {inner}")).leak()
 }
-
-/// The commands besides `deploy`, each after those whose names begin with its own.
-const COMMANDS: [&str; 18] = [
-    "certs download",
-    "certs list",
-    "sites bind",
-    "sites create",
-    "sites delete",
-    "sites disable",
-    "sites enable",
-    "sites get",
-    "sites list",
-    "sites update",
-    "certs",
-    "check",
-    "completions",
-    "doctor",
-    "plan",
-    "sites",
-    "status",
-    "sync",
-];
