@@ -1,7 +1,6 @@
 //! The text of the reports of `deploy` and `check`: the certificate, then a line for each step and site, failures last.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -108,36 +107,25 @@ fn uploads(report: &Deployed) -> Vec<Line> {
 
 fn upload_line(upload: &UploadReport, is_named: bool, report: &Deployed) -> Line {
     let id = upload.id.map_or_else(|| "?".to_owned(), |id| id.to_string());
-    let mut text = format!("certificate {id}");
-    if is_named {
-        let _ = write!(text, " for {}", sanitize(&upload.domain));
-    }
-    if let Some(service) = &upload.service {
-        let _ = write!(text, " at {service}");
-    }
-    if let Some(created) = upload.created {
-        text.push_str(if created { " (created)" } else { " (replaced)" });
-    }
     // As they were read afterwards, or as the service said when it created the record.
     let is_bound = |site: &&SiteReport| {
         site.id.is_some() && (site.cert_id, &site.service) == (upload.id, &upload.service)
     };
     let listed = upload.bound_sites.as_array().map_or(0, Vec::len);
     let bound = report.sites.iter().filter(is_bound).count().max(listed);
-    if bound > 0 {
-        let _ = write!(text, ", bound to {}", count(bound, "site"));
-    }
-    if let Some(other) = upload.key_match.as_ref().filter(|key| !matches!(key.as_str(), "ok" | "unverified"))
-    {
-        let _ = write!(text, ", key_match: {}", sanitize(other));
-    }
-    if upload.attempts > 1 {
-        let _ = write!(text, ", after {}", count(upload.attempts as usize, "attempt"));
-    }
-    if !upload.ok {
-        text.push_str("; the response does not confirm it");
-    }
-    Line::new(if upload.ok { Sign::Ok } else { Sign::Warning }, &"uploaded", text)
+    let key_match = upload.key_match.as_ref().filter(|key| !matches!(key.as_str(), "ok" | "unverified"));
+    let parts = [
+        Some(format!("certificate {id}")),
+        is_named.then(|| format!(" for {}", sanitize(&upload.domain))),
+        upload.service.as_ref().map(|service| format!(" at {service}")),
+        upload.created.map(|created| if created { " (created)" } else { " (replaced)" }.to_owned()),
+        (bound > 0).then(|| format!(", bound to {}", count(bound, "site"))),
+        key_match.map(|other| format!(", key_match: {}", sanitize(other))),
+        (upload.attempts > 1).then(|| format!(", after {}", count(upload.attempts as usize, "attempt"))),
+        (!upload.ok).then(|| "; the response does not confirm it".to_owned()),
+    ];
+    let sign = if upload.ok { Sign::Ok } else { Sign::Warning };
+    Line::new(sign, &"uploaded", parts.into_iter().flatten().collect())
 }
 
 /// The sites, failures last. Many that share an outcome are counted.

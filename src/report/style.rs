@@ -37,31 +37,26 @@ impl Style {
     }
 
     pub(crate) fn sign(self, sign: Sign) -> String {
-        self.paint(sign.glyph(self.unicode), sign.colour())
+        let (ascii, unicode, colour) = sign.look();
+        self.paint(if self.unicode { unicode } else { ascii }, colour)
     }
 }
 
 impl Sign {
-    fn glyph(self, unicode: bool) -> &'static str {
+    /// The character, the one if signs may be outside ASCII, and the colour.
+    fn look(self) -> (&'static str, &'static str, AnsiColor) {
         match self {
-            Self::Ok if unicode => "✓",
-            Self::Failed if unicode => "✗",
-            Self::Ok => "*",
-            Self::Skipped => "-",
-            Self::Unchanged => "=",
-            Self::Create => "+",
-            Self::Replace => "~",
-            Self::Warning => "!",
-            Self::Failed => "x",
+            Self::Ok => ("*", "✓", AnsiColor::Green),
+            Self::Skipped => ("-", "-", AnsiColor::Cyan),
+            Self::Unchanged => ("=", "=", AnsiColor::Cyan),
+            Self::Create => ("+", "+", AnsiColor::Green),
+            Self::Replace => ("~", "~", AnsiColor::Yellow),
+            Self::Warning => ("!", "!", AnsiColor::Yellow),
+            Self::Failed => ("x", "✗", AnsiColor::Red),
         }
     }
 
     pub(crate) fn colour(self) -> AnsiColor {
-        match self {
-            Self::Ok | Self::Create => AnsiColor::Green,
-            Self::Skipped | Self::Unchanged => AnsiColor::Cyan,
-            Self::Replace | Self::Warning => AnsiColor::Yellow,
-            Self::Failed => AnsiColor::Red,
-        }
+        self.look().2
     }
 }
