@@ -14,7 +14,7 @@ use super::host::Host;
 use super::service::Account;
 use crate::api::Site;
 use crate::bundle;
-use crate::check::Status;
+use crate::check::{Finding, Status};
 use crate::clock::Deadline;
 use crate::deploy::{Deployment, Journal};
 use crate::error::{CommandError, ErrorKind, shell_word};
@@ -135,15 +135,11 @@ impl HostLineage {
         let result = deployment.run(&mut journal, &account.clients, &mut report).await;
         self.blocked = report.errors().iter().filter(|error| error.site().is_some()).cloned().collect();
         let mut findings: Vec<DoctorFinding> = open_key(&self.source).into_iter().collect();
-        for finding in report.deployed.checks {
-            let remedy = finding.hint.unwrap_or_else(|| "run `edgecert check` on this lineage".into());
-            match finding.status {
-                Status::Fail => {
-                    let error = CommandError::new(ErrorKind::Refused, finding.detail).hint(remedy);
-                    findings.push(Subject::Lineage.failed(error));
-                }
-                Status::Warn => findings.push(Subject::Lineage.warn(finding.detail, remedy)),
-                Status::Ok | Status::Skipped => {}
+        for Finding { status, detail, hint, .. } in report.deployed.checks {
+            if matches!(status, Status::Fail | Status::Warn) {
+                let remedy = hint.unwrap_or_else(|| "run `edgecert check` on this lineage".into());
+                let kind = (status == Status::Fail).then_some(ErrorKind::Refused);
+                findings.push(DoctorFinding { status, kind, ..Subject::Lineage.warn(detail, remedy) });
             }
         }
         if let Err(error) = result {

@@ -8,7 +8,7 @@ use super::finding::{DoctorFinding, Subject};
 use crate::api::{AttemptError, Listing, RequestError};
 use crate::clock::Deadline;
 use crate::deploy::{AccountSnapshot, ClientCache};
-use crate::error::Diagnostic as _;
+use crate::error::{Diagnostic as _, ErrorKind};
 use crate::plan::IndexedListing;
 use crate::secret::Redactor;
 use crate::settings::Settings;
@@ -95,20 +95,17 @@ impl Account {
 fn request_failed(error: &AttemptError) -> DoctorFinding {
     use AttemptError as E;
     let known = error.diagnose();
-    match error {
-        E::Tls { .. } => Subject::Tls.failed(known),
-        E::Unauthorized { .. } => Subject::ApiKey.failed(known),
-        E::NoResponse { .. } => {
-            Subject::Service.failed(known.hint("check the base URL, DNS, routes, firewall and proxy"))
-        }
-        E::Unavailable { .. } => {
-            Subject::Service.failed(known.hint("try again later; `edgecert sync` retries deployments"))
-        }
-        E::Refused { .. } | E::NotOk { .. } => {
-            Subject::Service.failed(known.hint("see the message of the service"))
-        }
-        _ => Subject::Service.failed(known),
-    }
+    let subject = match known.kind() {
+        ErrorKind::Config => Subject::Tls,
+        ErrorKind::Denied => Subject::ApiKey,
+        _ => Subject::Service,
+    };
+    subject.failed(match error {
+        E::NoResponse { .. } => known.hint("check the base URL, DNS, routes, firewall and proxy"),
+        E::Unavailable { .. } => known.hint("try again later; `edgecert sync` retries deployments"),
+        E::Refused { .. } | E::NotOk { .. } => known.hint("see the message of the service"),
+        _ => known,
+    })
 }
 
 /// Compares the clock of this host with the dates of the responses.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::error::{Diagnostic, ErrorKind};
 use crate::report::{Cell, Report, Table};
 use crate::settings::{EffectiveSetting, Layer};
 use crate::text;
@@ -12,7 +12,7 @@ use crate::text;
 /// invalid one decides the exit code.
 pub(super) fn list(flags: &Layer, context: &Context, report: &mut Report) {
     let settings = context.effective_settings(flags);
-    let kinds = settings.iter().filter_map(error).map(|error| error.kind());
+    let kinds = settings.iter().filter_map(|setting| setting.error.as_ref()).map(Diagnostic::kind);
     report.exit_with(ErrorKind::most_severe(kinds).map_or(0, ErrorKind::exit_code), None);
     report.set("settings", settings.iter().map(to_json).collect::<Value>());
     let (own, global): (Vec<_>, Vec<_>) = settings.iter().partition(|setting| setting.lineage.is_some());
@@ -24,7 +24,7 @@ pub(super) fn list(flags: &Layer, context: &Context, report: &mut Report) {
 }
 
 fn to_json(setting: &EffectiveSetting) -> Value {
-    let error = error(setting);
+    let error = setting.error.as_ref();
     json!({
         "key": setting.key,
         // `null` for the whole run.
@@ -32,16 +32,15 @@ fn to_json(setting: &EffectiveSetting) -> Value {
         // `null` if it is unset or invalid.
         "value": setting.value,
         "origin": origin(setting),
-        "error": error.as_ref().map(CommandError::message),
-        "hint": error.as_ref().and_then(CommandError::advice),
+        "error": error.map(ToString::to_string),
+        "hint": error.and_then(Diagnostic::hint).map(String::from),
     })
 }
 
 fn table(heads: &[&'static str], settings: &[&EffectiveSetting]) -> Table {
     let mut table = Table::new(heads);
     for setting in settings {
-        let error = error(setting);
-        let absent = match error {
+        let absent = match setting.error {
             Some(_) if setting.origin.is_none() => "missing",
             Some(_) => "invalid",
             None => "-",
@@ -49,17 +48,12 @@ fn table(heads: &[&'static str], settings: &[&EffectiveSetting]) -> Table {
         let value = setting.value.as_deref().unwrap_or(absent);
         let cells = [setting.key.as_str(), value, origin(setting)];
         table.row(setting.lineage.as_deref().into_iter().chain(cells).map(Cell::from));
-        if let Some(error) = error {
-            let hint = error.advice().map(|hint| format!("; {hint}")).unwrap_or_default();
-            table.note(&text::sanitize(&format!("{}{hint}", error.message())));
+        if let Some(error) = &setting.error {
+            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            table.note(&text::sanitize(&format!("{error}{hint}")));
         }
     }
     table
-}
-
-/// Why a setting is invalid or missing.
-fn error(setting: &EffectiveSetting) -> Option<CommandError> {
-    setting.error.as_ref().map(Diagnostic::diagnose)
 }
 
 fn origin(setting: &EffectiveSetting) -> &str {
