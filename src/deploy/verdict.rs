@@ -13,11 +13,11 @@ use crate::hint::{Hint, Override};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::{Action, Blocker, NotNeeded, Plan, Target, superseded_reason};
-use crate::report::{EdgeReport, Report, SiteReport};
+use crate::report::{Report, SiteReport};
 use crate::settings::{Settings, Verify};
 use crate::sightings::EdgeFindings;
 use crate::text;
-use crate::verify::EdgeView;
+use crate::verify::{EdgeView, ServedOf};
 
 const UNREAD: &str = "the site could not be read after the upload";
 const UNPUSHED: &str = "the push to the edge is not confirmed yet";
@@ -51,7 +51,7 @@ pub(super) fn report_untouched(
             (Action::Leave(blocker), _) => Verdict::blocked(&site.domain, blocker, plan.can_rebind),
             (Action::NotNeeded(NotNeeded::Current), _) => {
                 let view = scope.survey.view(site.id);
-                edge = view.map(EdgeReport::new);
+                edge = view.map(EdgeView::served_of);
                 Verdict::current(site, view, settings)
             }
             (Action::NotNeeded(NotNeeded::Superseded { lineage, issued }), _) => {
@@ -78,7 +78,7 @@ pub(super) fn report_pending(
     settings: &Settings,
     report: &mut Report,
 ) {
-    let edge = pending.is_edge_checked.then(|| EdgeReport::new(&pending.view));
+    let edge = pending.is_edge_checked.then(|| pending.view.served_of());
     let verdict = Verdict::of(pending, settings);
     let mut latest = pending.latest().clone();
     if let (Ok(StoredRecord { id, contradiction: None, .. }), Outcome::Served) =
@@ -283,7 +283,7 @@ impl Verdict {
         report: &mut Report,
         target: &Target<'_>,
         latest: &Site,
-        (edge, findings): (Option<EdgeReport>, EdgeFindings),
+        (edge, findings): (Option<ServedOf>, EdgeFindings),
     ) {
         let domain = &target.site.domain;
         report.warnings.extend(self.warnings.iter().map(|warning| format!("{domain}: {warning}")));

@@ -14,7 +14,7 @@ use crate::plan::Step;
 use crate::sightings::EdgeFindings;
 use crate::source::{AcmeClient, Source};
 use crate::text::{list, rfc3339};
-use crate::verify::EdgeView;
+use crate::verify::{EdgeView, ServedOf};
 
 /// What the deployment of a lineage found and did.
 #[derive(Debug, Default, Serialize)]
@@ -135,7 +135,7 @@ pub(crate) struct SiteReport {
     pub(crate) outcome: Outcome,
     pub(crate) detail: Option<String>,
     /// `null` if no handshake was tried.
-    pub(crate) edge: Option<EdgeReport>,
+    pub(crate) edge: Option<ServedOf>,
     /// The account, if the run deployed to several: the base URL of its service, and if they share that, its key file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) service: Option<String>,
@@ -151,15 +151,6 @@ pub(crate) struct SiteReport {
     /// For the state; not part of the JSON object.
     #[serde(skip)]
     pub(crate) findings: EdgeFindings,
-}
-
-/// How many addresses of an edge serve the leaf.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct EdgeReport {
-    /// Addresses that served the leaf.
-    pub(crate) served: usize,
-    /// Addresses that were tried.
-    pub(crate) addresses: usize,
 }
 
 /// What the edge of a site serves before a deployment.
@@ -230,13 +221,6 @@ impl CertificateReport {
             issuer: leaf.issuer.text.clone(),
             chain_length: chain.length(),
         }
-    }
-}
-
-impl EdgeReport {
-    pub(crate) fn new(view: &EdgeView) -> Self {
-        let (served, addresses) = view.served_of();
-        Self { served, addresses }
     }
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub(crate) use self::deployed::{
-    CertificateReport, Deployed, EdgeReport, ServingReport, SiteReport, SourceReport, UploadReport,
+    CertificateReport, Deployed, ServingReport, SiteReport, SourceReport, UploadReport,
 };
 pub(crate) use self::style::Sign;
 pub use self::style::Style;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::handshake_error::Cause;
@@ -18,6 +19,15 @@ struct Rounds {
     mixed: u32,
     /// The latest rounds, in which all connections showed it.
     good: u32,
+}
+
+/// How many addresses of an edge serve the leaf.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct ServedOf {
+    /// Addresses that served the leaf.
+    pub(crate) served: usize,
+    /// Addresses that were tried.
+    pub(crate) addresses: usize,
 }
 
 /// What the edge of one site serves.
@@ -134,9 +144,9 @@ impl EdgeView {
     }
 
     /// How many addresses served the expected leaf, and how many there are.
-    pub(crate) fn served_of(&self) -> (usize, usize) {
+    pub(crate) fn served_of(&self) -> ServedOf {
         let served = self.relevant().filter(|(_, observation)| observation.is_expected());
-        (served.count(), self.relevant().count())
+        ServedOf { served: served.count(), addresses: self.relevant().count() }
     }
 
     /// Describes each address that still serves another leaf after a deployment.

@@ -18,7 +18,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::sleep;
 
-pub(crate) use self::edge_view::EdgeView;
+pub(crate) use self::edge_view::{EdgeView, ServedOf};
 use self::expected::ExpectedLeaf;
 pub(crate) use self::handshake::{Handshakes, MAX_HANDSHAKES};
 use self::handshake_round::HandshakeRound;

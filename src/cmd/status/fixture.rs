@@ -12,6 +12,7 @@ use crate::outcome::Outcome;
 use crate::sightings::{EdgeMemory, NewSightings, Sighting};
 use crate::source::AcmeClient;
 use crate::state::{LastSync, RunResult, SyncRecord};
+use crate::verify::ServedOf;
 
 pub(super) const NOW: OffsetDateTime = datetime!(2026-11-21 12:00 UTC);
 
@@ -99,8 +100,7 @@ pub(super) fn edge(served: usize, stale_days: Option<i64>) -> EdgeStatus {
     let others = |message: &str| vec![message.to_owned(); 2 - served];
     EdgeStatus {
         outcome,
-        served,
-        addresses: 2,
+        score: ServedOf { served, addresses: 2 },
         stale: if stale_days.is_some() { others("192.0.2.1:443 serves another") } else { Vec::new() },
         stale_leaf: stale_days.map(|days| until(NOW + Duration::days(days))),
         unreachable: if stale_days.is_none() { others("192.0.2.1:443 does not answer") } else { Vec::new() },

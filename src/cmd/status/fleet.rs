@@ -1,7 +1,7 @@
 //! The status of lineages, sites and edges: `gather` fills it from disk, `verify` adds what the edges serve, the other
 //! files show it.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
@@ -13,6 +13,7 @@ use crate::sightings::EdgeMemory;
 use crate::source::AcmeClient;
 use crate::state::{LastSync, MAX_SKEW, RunResult, StateError};
 use crate::text::{display_as_serialized, rfc3339};
+use crate::verify::ServedOf;
 
 /// All that is known of the lineages of this host.
 #[derive(Default)]
@@ -109,16 +110,15 @@ pub(super) struct SiteStatus {
 }
 
 /// What the addresses of an edge serve.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct EdgeStatus {
     pub(super) outcome: EdgeOutcome,
-    /// Number of addresses that serve the leaf.
-    pub(super) served: usize,
-    /// Number of addresses.
-    pub(super) addresses: usize,
+    #[serde(flatten)]
+    pub(super) score: ServedOf,
     /// One message for each address that serves another leaf or refuses the name.
     pub(super) stale: Vec<String>,
     /// The first of these leaves to expire.
+    #[serde(rename = "not_after", serialize_with = "serialize_expiry")]
     pub(super) stale_leaf: Option<Leaf>,
     /// Why the others could not be checked.
     pub(super) unreachable: Vec<String>,
@@ -291,22 +291,9 @@ impl SiteStatus {
             "on_record": self.is_on_record,
             "not_before": self.leaf.as_ref().map(|leaf| rfc3339(leaf.not_before)),
             "not_after": self.leaf.as_ref().map(|leaf| rfc3339(leaf.not_after)),
-            "served": self.edge.as_ref().map(EdgeStatus::to_json),
+            "served": self.edge,
             "slack_seconds": self.slack(now).map(Duration::whole_seconds),
             "serves_leaf": self.serves_leaf(leaf),
-        })
-    }
-}
-
-impl EdgeStatus {
-    fn to_json(&self) -> Value {
-        json!({
-            "outcome": self.outcome,
-            "served": self.served,
-            "addresses": self.addresses,
-            "stale": self.stale,
-            "not_after": self.stale_leaf.as_ref().map(|leaf| rfc3339(leaf.not_after)),
-            "unreachable": self.unreachable,
         })
     }
 }
@@ -323,6 +310,11 @@ impl DiskStatus {
     pub(super) fn is_unseen(&self) -> bool {
         matches!(self, Self::Leaf { age: LeafAge::Newer, .. })
     }
+}
+
+#[expect(clippy::ref_option, reason = "serde passes the field")]
+fn serialize_expiry<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result<S::Ok, S::Error> {
+    leaf.as_ref().map(|leaf| rfc3339(leaf.not_after)).serialize(serializer)
 }
 
 /// Unlike a state file, the report always has the names.

@@ -210,7 +210,7 @@ fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Pr
         if let Some(first) = problems.first_mut().filter(|_| !is_pending) {
             first.level = Level::Warning;
         }
-        let is_unchecked = edge.outcome == EdgeOutcome::Unreachable && edge.served == 0;
+        let is_unchecked = edge.outcome == EdgeOutcome::Unreachable && edge.score.served == 0;
         if is_unchecked {
             let text = format!("no edge address of {domain} could be checked");
             problems.push(problem(Level::Unknown, text).because(edge.unreachable.first()));

@@ -194,8 +194,8 @@ fn state(lineage: &LineageStatus, phase: Phase, site: Option<&SiteStatus>) -> (S
     let (is_deployed, word, score) = match site {
         None => (true, "no site".into(), String::new()),
         Some(SiteStatus { edge: Some(edge), .. }) => {
-            let score = format!(" {}/{}", edge.served, edge.addresses);
-            let score = Some(score).filter(|_| edge.addresses > 0).unwrap_or_default();
+            let score = format!(" {}/{}", edge.score.served, edge.score.addresses);
+            let score = Some(score).filter(|_| edge.score.addresses > 0).unwrap_or_default();
             (edge.outcome == EdgeOutcome::Served, edge.outcome.to_string(), score)
         }
         Some(site) => (site.outcome.is_deployed(), site.outcome.to_string(), String::new()),

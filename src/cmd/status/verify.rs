@@ -79,7 +79,6 @@ async fn check(edge: Edge<'_>, expected: &Leaf, site: &mut SiteStatus) {
     if outcome == EdgeOutcome::Served {
         site.leaf = Some(expected.clone());
     }
-    let ((served, addresses), stale_leaf) = (view.served_of(), view.earliest_other(now).cloned());
-    site.edge =
-        Some(EdgeStatus { outcome, served, addresses, stale, stale_leaf, unreachable: view.unverified() });
+    let (score, stale_leaf) = (view.served_of(), view.earliest_other(now).cloned());
+    site.edge = Some(EdgeStatus { outcome, score, stale, stale_leaf, unreachable: view.unverified() });
 }
