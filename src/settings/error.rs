@@ -36,6 +36,11 @@ impl SettingsError {
         Self { is_missing: true, ..Self::new("no API key is set").hint(hint) }
     }
 
+    pub(crate) fn no_state_dir() -> Self {
+        Self::new("no state directory is set, and there is no home directory")
+            .hint("name one with --state-dir, or set HOME")
+    }
+
     /// Sets what the user can do.
     pub(super) fn hint(self, hint: impl Into<Hint>) -> Self {
         Self { hint: Some(hint.into()), ..self }

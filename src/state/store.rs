@@ -61,7 +61,7 @@ const KEPT: &str = "its contents cannot be read and are kept";
 
 /// The state directory cannot be listed.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
+#[error("cannot read the state directory {}: {}", text::path(&.0.path), .0.reason)]
 pub(crate) struct StateDirError(pub(crate) ReadError);
 
 /// The reason why a state file cannot be used.

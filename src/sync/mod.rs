@@ -35,7 +35,7 @@ use crate::kubernetes::{self, Selection};
 use crate::plan::IndexedListing;
 use crate::progress::{Phase, Progress};
 use crate::runtime::Runtime;
-use crate::settings::{Layer, Layers, LineageEntry, Settings};
+use crate::settings::{Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::Source;
 use crate::state::{self, DamagedFile, Deployments, Store};
 use crate::trust::TrustStores;
@@ -61,7 +61,7 @@ pub(crate) fn run(
     let configuration = context.configuration();
     let layers = Layers::new(options.flags, &context.env, configuration);
     layers.require_valid()?;
-    let state_dir = layers.state_dir().ok_or_else(no_state_dir)?;
+    let state_dir = layers.state_dir().ok_or_else(SettingsError::no_state_dir)?;
     let store = Store::open(&state_dir)?;
     store.probe()?;
     std::thread::sleep(options.splay.mul_f64(fastrand::f64()));
@@ -118,11 +118,6 @@ pub(crate) fn run_one(
     let store = Store::at(&sync.state_dir);
     sync.scan(member, &store);
     Ok(Some(Runtime::new()?.block_on(sync.deploy(progress))))
-}
-
-fn no_state_dir() -> CommandError {
-    let message = "no state directory is set, and there is no home directory";
-    CommandError::new(ErrorKind::Config, message).hint("name one with --state-dir, or set HOME")
 }
 
 fn damaged(file: &DamagedFile) -> CommandError {

@@ -14,8 +14,6 @@ mod problem;
 mod table;
 mod verify;
 
-use std::io;
-
 use serde_json::{Value, json};
 
 use self::fleet::{Fleet, LineageStatus};
@@ -24,13 +22,12 @@ pub(super) use self::problem::sync_failure;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::context::Context;
-use crate::error::{CommandError, ErrorKind, state_hint};
-use crate::file;
+use crate::error::CommandError;
 use crate::inventory::Inventory;
 use crate::report::Report;
-use crate::settings::{Layer, Layers};
+use crate::settings::{Layer, Layers, SettingsError};
 use crate::state::{LastSync, Store, SyncRecord};
-use crate::text::{self, rfc3339};
+use crate::text::rfc3339;
 
 /// Runs the command. With `--check`, errors become part of the verdict.
 pub(crate) fn run(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
@@ -116,20 +113,12 @@ fn add_verdict(verdict: &CheckVerdict<'_>, report: &mut Report) {
 
 /// Opens the state directory; `None` if there is none and it is not `required`.
 fn open_store(layers: &Layers<'_>, required: bool) -> Result<Option<Store>, CommandError> {
-    let Some(directory) = layers.state_dir() else {
-        let message = "no state directory is set, and there is no home directory";
-        let hint = "name it with --state-dir, or set HOME";
-        let error = || Err(CommandError::new(ErrorKind::NoInput, message).hint(hint));
-        return if required { error() } else { Ok(None) };
-    };
-    match std::fs::read_dir(&directory) {
-        Ok(_) => Ok(Some(Store::at(&directory))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !required => Ok(None),
-        Err(error) => {
-            let (directory, reason) = (text::path(&directory), file::reason(&error));
-            let message = format!("cannot read the state directory {directory}: {reason}");
-            Err(CommandError::new(ErrorKind::NoInput, message).hint(state_hint(error.kind())))
+    match layers.state_dir() {
+        None if required => Err(SettingsError::no_state_dir().into()),
+        Some(directory) if required || !matches!(directory.try_exists(), Ok(false)) => {
+            Ok(Some(Store::at(&directory)))
         }
+        _ => Ok(None),
     }
 }
 
