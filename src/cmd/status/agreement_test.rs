@@ -71,8 +71,8 @@ fn site(rng: &mut Rng, lineage: &str, number: usize) -> SiteStatus {
 fn lineage(rng: &mut Rng, number: usize) -> LineageStatus {
     let name = format!("l{number}");
     let mut lineage = deployed(&name, 60);
-    (lineage.is_configured, lineage.is_recorded) = (rng.bool(), rng.u8(..5) > 0);
-    lineage.begun_at = Some(NOW - Duration::hours(rng.i64(0..60)));
+    lineage.is_configured = rng.bool();
+    lineage.begun_at = (rng.u8(..5) > 0).then(|| NOW - Duration::hours(rng.i64(0..60)));
     lineage.sites = (0..rng.usize(..4)).map(|number| site(rng, &name, number)).collect();
     lineage.disk = match rng.u8(..8) {
         0 => DiskStatus::Missing,

@@ -34,7 +34,6 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
         client: Some(AcmeClient::Certbot),
         cert: Some(format!("/live/{name}/fullchain.pem")),
         is_configured: false,
-        is_recorded: true,
         generation: 1,
         begun_at: Some(NOW),
         pending: None,

@@ -42,10 +42,8 @@ pub(super) struct LineageStatus {
     pub(super) cert: Option<String>,
     /// Whether an entry of the configuration names it.
     pub(super) is_configured: bool,
-    /// Whether it has a state file.
-    pub(super) is_recorded: bool,
     pub(super) generation: u64,
-    /// When the last run began; `None`: there was none.
+    /// When the last run began; `None`: there was none, so it has no state file.
     pub(super) begun_at: Option<OffsetDateTime>,
     /// The deployment that has not succeeded yet.
     pub(super) pending: Option<Pending>,
@@ -174,7 +172,7 @@ impl LineageStatus {
         match &self.disk {
             _ if self.is_superseded() => Phase::Superseded,
             DiskStatus::Missing => Phase::Gone,
-            _ if !self.is_recorded => Phase::New,
+            _ if self.begun_at.is_none() => Phase::New,
             _ if self.is_begun() => Phase::Pending,
             disk if disk.is_unseen() => Phase::Renewed,
             _ => Phase::Deployed,
@@ -201,6 +199,11 @@ impl LineageStatus {
     pub(super) fn lifetime(&self) -> Option<Duration> {
         let pending = self.pending.as_ref().and_then(|pending| pending.leaf.as_ref());
         pending.or(self.leaf())?.lifetime()
+    }
+
+    /// A row of the table, and a series of the metrics, for each site; a single `None` without sites.
+    pub(super) fn rows(&self) -> impl Iterator<Item = Option<&SiteStatus>> {
+        self.sites.iter().map(Some).chain(self.sites.is_empty().then_some(None))
     }
 
     /// Whether other lineages supersede it on all its sites.
@@ -336,7 +339,7 @@ mod tests {
         assert_eq!(pending("x", 1, Duration::ZERO).phase(), Phase::Pending);
         assert_eq!(renewed().phase(), Phase::Renewed);
         assert_eq!(missing("x").phase(), Phase::Gone);
-        assert_eq!(LineageStatus { is_recorded: false, ..renewed() }.phase(), Phase::New);
+        assert_eq!(LineageStatus { begun_at: None, ..renewed() }.phase(), Phase::New);
         let mut superseded = missing("x");
         superseded.sites[0].outcome = Outcome::Superseded;
         assert_eq!(superseded.phase(), Phase::Superseded);

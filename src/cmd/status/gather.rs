@@ -62,12 +62,24 @@ impl Gathering {
         self.lineages.push(LineageStatus::new(member, disk, written_at));
     }
 
-    /// Returns the lineages in the order of their names.
+    /// Marks the sites whose certificate another lineage provides, as `sync` will. Returns the lineages in the order of
+    /// their names.
     pub(super) fn finish(self, now: OffsetDateTime) -> Vec<LineageStatus> {
         let Self { mut lineages, ranks, deployments } = self;
         for (lineage, rank) in lineages.iter_mut().zip(&ranks) {
-            if let Some((service, rank)) = rank {
-                lineage.mark_superseded(service, rank, &deployments, now);
+            // A leaf that no run has seen may have been issued later.
+            let Some((service, leaf)) = rank.as_ref().filter(|_| !lineage.disk.is_unseen()) else { continue };
+            for site in &mut lineage.sites {
+                let Ok(domain) = site.domain.parse::<Domain>() else { continue };
+                let place = (&domain, site.cert_id);
+                if let Some(later) = deployments.superseding(service, place, &lineage.name, leaf, now) {
+                    site.outcome = Outcome::Superseded;
+                    site.detail = Some(plan::superseded_reason(&later.lineage, later.leaf.not_before));
+                    (site.is_on_record, site.leaf) = (None, None);
+                }
+            }
+            if lineage.is_superseded() {
+                (lineage.pending, lineage.deployed, lineage.last_error) = (None, None, None);
             }
         }
         lineages.sort_by(|a, b| a.name.cmp(&b.name));
@@ -100,7 +112,6 @@ impl LineageStatus {
             client: source.as_ref().map(|source| source.client),
             cert: source.as_ref().map(|source| text::path(&source.files.cert)),
             is_configured: entry.is_some(),
-            is_recorded: state.is_some(),
             generation: state.map_or(0, |state| state.generation),
             begun_at: state.map(|state| state.begun_at),
             pending,
@@ -111,33 +122,6 @@ impl LineageStatus {
             edge_address: recorded_edge
                 .or_else(|| entry.and_then(|entry| entry.layer.local.edge_address.clone())),
             disk,
-        }
-    }
-
-    /// Marks the sites whose certificate another lineage provides, as `sync` will. If no run has seen the leaf on disk,
-    /// it may have been issued later, so nothing is marked.
-    fn mark_superseded(
-        &mut self,
-        service: &str,
-        rank: &Leaf,
-        deployments: &Deployments,
-        now: OffsetDateTime,
-    ) {
-        if self.disk.is_unseen() {
-            return;
-        }
-        for site in &mut self.sites {
-            let Ok(domain) = site.domain.parse::<Domain>() else { continue };
-            if let Some(later) =
-                deployments.superseding(service, (&domain, site.cert_id), &self.name, rank, now)
-            {
-                site.outcome = Outcome::Superseded;
-                site.detail = Some(plan::superseded_reason(&later.lineage, later.leaf.not_before));
-                (site.is_on_record, site.leaf) = (None, None);
-            }
-        }
-        if self.is_superseded() {
-            (self.pending, self.deployed, self.last_error) = (None, None, None);
         }
     }
 }

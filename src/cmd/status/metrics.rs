@@ -80,11 +80,9 @@ pub(super) fn format(fleet: &Fleet, check_level: u8, now: OffsetDateTime) -> Str
     // A second series with the same labels would make the collector reject the whole file.
     let mut series: BTreeMap<(&str, &str), (&LineageStatus, Option<&SiteStatus>)> = BTreeMap::new();
     for lineage in &fleet.lineages {
-        for site in &lineage.sites {
-            series.entry((&lineage.name, &site.domain)).or_insert((lineage, Some(site)));
-        }
-        if lineage.sites.is_empty() {
-            series.entry((&lineage.name, "")).or_insert((lineage, None));
+        for site in lineage.rows() {
+            let domain = site.map_or("", |site| &site.domain);
+            series.entry((&lineage.name, domain)).or_insert((lineage, site));
         }
     }
     let mut text = String::new();

@@ -260,7 +260,7 @@ mod tests {
         let mut fresh = renewed("new", Duration::minutes(9));
         fresh.sites.clear();
         fresh.deployed = None;
-        fresh.is_recorded = false;
+        fresh.begun_at = None;
         let fine = deployed("fine", 60);
         let late = pending("late", 9, Duration::days(3));
         [fine, late, renewed("renewed", Duration::hours(5)), stale, missing("gone"), fresh]

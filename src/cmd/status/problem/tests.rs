@@ -62,7 +62,7 @@ fn each_problem_has_its_level() {
     unneeded.sites.clear();
     let mut superseded = deployed("x", -1);
     (superseded.sites[0].outcome, superseded.sites[0].leaf) = (Outcome::Superseded, None);
-    let mut configured = LineageStatus { is_configured: true, is_recorded: false, ..missing("x") };
+    let mut configured = LineageStatus { is_configured: true, begun_at: None, ..missing("x") };
     configured.sites.clear();
     let mut unintelligible = pending("x", 60, Duration::ZERO);
     unintelligible.last_error.as_mut().unwrap().exit_code = 76;
