@@ -5,7 +5,7 @@ use serde_json::Value;
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
-use super::fixture::{NOW, deployed, edge, last_sync, seen, until};
+use super::fixture::{NOW, assess, deployed, edge, last_sync, seen, until};
 use super::fleet::{DiskStatus, Fleet, LeafAge, LineageStatus, Pending, SiteStatus};
 use super::plugin::CheckVerdict;
 use super::{metrics, table};
@@ -191,10 +191,11 @@ fn views_of_every_fleet_agree() {
 fn compare_views(fleets: u64) {
     for seed in 0..fleets {
         let fleet = fleet(&mut Rng::with_seed(seed));
-        let verdict = CheckVerdict::new(&fleet, &MonitoringArgs::default(), NOW);
+        let thresholds = MonitoringArgs::default();
+        let verdict = CheckVerdict::new(assess(&fleet, &thresholds));
         let (check, lineages) =
             (verdict.to_json(), fleet.lineages.iter().map(|lineage| lineage.to_json(NOW)).collect::<Value>());
-        let text = table::text(&fleet, seed % 2 == 0, NOW, Style::PLAIN);
+        let text = table::text(assess(&fleet, &thresholds), seed % 2 == 0, Style::PLAIN);
         let context = || format!("seed {seed}: {text}{lineages:#}{check:#}");
         let [findings, values] = ["findings", "values"].map(|key| check[key].as_array().unwrap());
 

@@ -6,7 +6,9 @@ use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 
 use super::fleet::{DiskStatus, EdgeOutcome, EdgeStatus, Fleet, LeafAge, LineageStatus, Pending, SiteStatus};
+use super::gauge::Assessment;
 use crate::cert::KeyType;
+use crate::cli::MonitoringArgs;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::sightings::{EdgeMemory, NewSightings, Sighting};
@@ -133,4 +135,9 @@ pub(super) fn last_sync(age: Duration, exit_code: u8, failing_for: Option<Durati
 pub(super) fn fleet(lineages: impl Into<Vec<LineageStatus>>) -> Fleet {
     let last_sync = last_sync(Duration::MINUTE, 0, None);
     Fleet { lineages: lineages.into(), state_errors: Vec::new(), last_sync }
+}
+
+/// An assessment at `NOW`.
+pub(super) fn assess<'a>(fleet: &'a Fleet, thresholds: &'a MonitoringArgs) -> Assessment<'a> {
+    Assessment { fleet, thresholds, now: NOW }
 }

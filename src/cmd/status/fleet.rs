@@ -154,6 +154,8 @@ pub(super) enum Phase {
     Superseded,
 }
 
+display_as_serialized!(Phase);
+
 impl<'a> Subject<'a> {
     pub(super) fn lineage(self) -> Option<&'a str> {
         match self {

@@ -36,81 +36,86 @@ pub(super) struct Limits {
     pub(super) critical: Option<Duration>,
 }
 
-/// Measures the lag of each lineage, the time left of the leaf of each site, and the time since the last `sync`.
-pub(super) fn gauges<'a>(
-    fleet: &'a Fleet,
-    thresholds: &MonitoringArgs,
-    now: OffsetDateTime,
-) -> Vec<Gauge<'a>> {
-    let mut gauges = Vec::new();
-    for lineage in fleet.lineages.iter().filter(|lineage| !lineage.is_superseded()) {
-        gauges.extend(Gauge::lag(lineage, thresholds, now));
-        let left = |site| Gauge::time_left(lineage, site, thresholds, now);
-        gauges.extend(lineage.sites.iter().filter_map(left));
-    }
-    gauges.extend(Gauge::sync_age(fleet, thresholds, now));
-    gauges
+/// A fleet at a point in time, to be judged by thresholds. `problem` adds what is wrong with it.
+#[derive(Clone, Copy)]
+pub(super) struct Assessment<'a> {
+    pub(super) fleet: &'a Fleet,
+    pub(super) thresholds: &'a MonitoringArgs,
+    pub(super) now: OffsetDateTime,
 }
 
-impl<'a> Gauge<'a> {
-    /// How long a lineage has been pending, zero if it is not; `None` if the clock was or is wrong.
-    pub(super) fn lag(
-        lineage: &'a LineageStatus,
-        thresholds: &MonitoringArgs,
-        now: OffsetDateTime,
-    ) -> Option<Self> {
-        let subject = Subject::Lineage(&lineage.name);
-        let (value, limits) = (lineage.lag(now)?, thresholds.lag(lineage.lifetime()));
-        Some(Self { quantity: Quantity::Lag, subject, value, limits })
+impl<'a> Assessment<'a> {
+    /// The lag of each lineage, the time left of the leaf of each site, and the time since the last `sync`.
+    pub(super) fn gauges(self) -> Vec<Gauge<'a>> {
+        let mut gauges = Vec::new();
+        for lineage in self.lineages() {
+            gauges.extend(self.lag(lineage));
+            gauges.extend(lineage.sites.iter().filter_map(|site| self.time_left(lineage, site)));
+        }
+        gauges.extend(self.sync_age());
+        gauges
     }
 
-    /// The lag of an unknown lineage, with the limits for an unknown lifetime.
-    pub(super) fn unknown_lag(value: Duration, thresholds: &MonitoringArgs) -> Self {
-        Self { quantity: Quantity::Lag, subject: Subject::Host, value, limits: thresholds.lag(None) }
+    /// The lineages that count: what is superseded may expire.
+    pub(super) fn lineages(self) -> impl Iterator<Item = &'a LineageStatus> {
+        self.fleet.lineages.iter().filter(|lineage| !lineage.is_superseded())
+    }
+
+    /// How long a lineage has been pending, zero if it is not; `None` if the clock was or is wrong.
+    pub(super) fn lag(self, lineage: &'a LineageStatus) -> Option<Gauge<'a>> {
+        let (subject, value) = (Subject::Lineage(&lineage.name), lineage.lag(self.now)?);
+        Some(self.gauge(Quantity::Lag, subject, value, lineage.lifetime()))
     }
 
     /// The time left of the deployed leaf, or of a leaf that an edge address was last seen to serve if that expires
     /// earlier or nothing was deployed; `None` if unknown.
-    pub(super) fn time_left(
-        lineage: &'a LineageStatus,
-        site: &'a SiteStatus,
-        thresholds: &MonitoringArgs,
-        now: OffsetDateTime,
-    ) -> Option<Self> {
+    pub(super) fn time_left(self, lineage: &'a LineageStatus, site: &'a SiteStatus) -> Option<Gauge<'a>> {
         let served = site.served_leaf();
-        let deployed = served.map(|leaf| leaf.not_after - now);
+        let deployed = served.map(|leaf| leaf.not_after - self.now);
         // Before the first deployment an address may refuse the name.
         let is_relevant = served.is_some() || site.seen_leaf().is_some();
-        let seen = site.seen.slack(now).filter(|_| is_relevant);
+        let seen = site.seen.slack(self.now).filter(|_| is_relevant);
         let value = deployed.into_iter().chain(seen).min()?;
         let leaf = served.into_iter().chain(site.seen_leaf()).min_by_key(|leaf| leaf.not_after);
-        let limits = thresholds.time_left(leaf.and_then(Leaf::lifetime));
         let subject = Subject::Site(&lineage.name, &site.domain);
-        Some(Self { quantity: Quantity::TimeLeft, subject, value, limits })
+        Some(self.gauge(Quantity::TimeLeft, subject, value, leaf.and_then(Leaf::lifetime)))
     }
 
     /// The time since the last `sync`. If it never ran, the time since the least recent of the lineages' latest runs;
     /// then it is never critical. `None` if unknown, or if nothing was deployed yet.
-    pub(super) fn sync_age(fleet: &Fleet, thresholds: &MonitoringArgs, now: OffsetDateTime) -> Option<Self> {
-        let (mut limits, last) = (thresholds.sync_age(), &fleet.last_sync);
-        let since = match &last.record {
-            _ if fleet.lineages.is_empty() => return None,
-            Some(record) => record.ended_at,
-            None if !last.faults.is_empty() => return None,
+    pub(super) fn sync_age(self) -> Option<Gauge<'a>> {
+        let last = &self.fleet.last_sync;
+        match &last.record {
+            _ if self.fleet.lineages.is_empty() => None,
+            Some(record) => Some(self.since(record.ended_at)),
+            None if !last.faults.is_empty() => None,
             None => {
-                limits = Limits { warning: limits.warning.or(limits.critical), critical: None };
-                fleet.lineages.iter().filter_map(|lineage| lineage.begun_at).min()?
+                let begun = self.fleet.lineages.iter().filter_map(|lineage| lineage.begun_at).min()?;
+                let age = self.since(begun);
+                let warning = age.limits.warning.or(age.limits.critical);
+                Some(Gauge { limits: Limits { warning, critical: None }, ..age })
             }
-        };
-        Some(Self::since(since, limits, now))
+        }
     }
 
     /// The time since `sync` ended or began to fail, zero if the clock was set back since.
-    pub(super) fn since(since: OffsetDateTime, limits: Limits, now: OffsetDateTime) -> Self {
-        let value = (now - since).max(Duration::ZERO);
-        Self { quantity: Quantity::SyncAge, subject: Subject::Sync, value, limits }
+    pub(super) fn since(self, since: OffsetDateTime) -> Gauge<'a> {
+        self.gauge(Quantity::SyncAge, Subject::Sync, (self.now - since).max(Duration::ZERO), None)
     }
 
+    /// A value with its limits, given the lifetime of the certificate; `None`: it is unknown.
+    pub(super) fn gauge(
+        self,
+        quantity: Quantity,
+        subject: Subject<'a>,
+        value: Duration,
+        lifetime: Option<Duration>,
+    ) -> Gauge<'a> {
+        Gauge { quantity, subject, value, limits: self.thresholds.limits(quantity, lifetime) }
+    }
+}
+
+impl Gauge<'_> {
     pub(super) fn level(&self) -> Level {
         let is_exceeded = |limit: &Duration| match self.quantity {
             Quantity::TimeLeft => self.value < *limit,
@@ -161,60 +166,41 @@ impl<'a> Gauge<'a> {
 
     /// Performance data: `label=value[unit];warning;critical;min`. The threshold `N:` alerts below N.
     pub(super) fn performance_data(&self) -> String {
-        let Limits { warning, critical } = self.limits;
-        let label = match self.quantity {
-            Quantity::TimeLeft => {
-                let limit =
-                    |limit: Option<Duration>| limit.map(|limit| days(limit) + ":").unwrap_or_default();
-                // No minimum, because the value is negative after the expiry.
-                return format!("days_left={};{};{}", days(self.value), limit(warning), limit(critical));
-            }
-            Quantity::Lag => "lag",
-            Quantity::SyncAge => "sync_age",
+        let seconds = |duration: Duration| duration.whole_seconds().to_string();
+        let (label, number, below, end): (_, fn(Duration) -> String, _, _) = match self.quantity {
+            // No minimum, because the value is negative after the expiry.
+            Quantity::TimeLeft => ("days_left", days, ":", ""),
+            Quantity::Lag => ("lag", seconds, "", ";0"),
+            Quantity::SyncAge => ("sync_age", seconds, "", ";0"),
         };
-        let limit = |limit: Option<Duration>| {
-            limit.map(|limit| limit.whole_seconds().to_string()).unwrap_or_default()
-        };
-        format!("{label}={}s;{};{};0", self.value.whole_seconds(), limit(warning), limit(critical))
+        let limit = |limit: Option<Duration>| limit.map(|limit| number(limit) + below).unwrap_or_default();
+        let unit = if self.quantity == Quantity::TimeLeft { "" } else { "s" };
+        let (value, Limits { warning, critical }) = (number(self.value), self.limits);
+        format!("{label}={value}{unit};{};{}{end}", limit(warning), limit(critical))
     }
 }
 
-/// The thresholds. They depend on the lifetime of the certificate, so that one check fits 6-day and 200-day certificates;
-/// one that was not given has its default.
 impl MonitoringArgs {
-    /// The limits on the time left of a leaf with this lifetime.
-    pub(super) fn time_left(&self, lifetime: Option<Duration>) -> Limits {
-        limits([self.warning, self.critical], TIME_LEFT, lifetime)
-    }
-
-    /// The limits on how long a leaf with this lifetime may be pending.
-    pub(super) fn lag(&self, lifetime: Option<Duration>) -> Limits {
-        limits([self.lag_warning, self.lag_critical], LAG, lifetime)
-    }
-
-    /// The limits on the time since the last `sync`.
-    pub(super) fn sync_age(&self) -> Limits {
-        limits([self.sync_warning, self.sync_critical], SYNC_AGE.map(Threshold::Fixed), None)
+    /// The limits on a quantity. They depend on the lifetime of the certificate, so that one check fits 6-day and 200-day
+    /// certificates; one that was not given has its default.
+    fn limits(&self, quantity: Quantity, lifetime: Option<Duration>) -> Limits {
+        let ([warning, critical], [default_warning, default_critical]) = match quantity {
+            Quantity::TimeLeft => ([self.warning, self.critical], TIME_LEFT),
+            Quantity::Lag => ([self.lag_warning, self.lag_critical], LAG),
+            Quantity::SyncAge => ([self.sync_warning, self.sync_critical], SYNC_AGE.map(Threshold::Fixed)),
+        };
+        let limit = |given: Option<Threshold>, default: Threshold| match given {
+            Some(Threshold::Off) => None,
+            // A share of an unknown lifetime is unknown, too.
+            given => given.and_then(|threshold| threshold.of(lifetime)).or(default.of(lifetime)),
+        };
+        Limits { warning: limit(warning, default_warning), critical: limit(critical, default_critical) }
     }
 
     /// Whether both limits on the last `sync` are off.
     pub(super) fn ignore_sync(&self) -> bool {
-        [self.sync_warning, self.sync_critical] == [Some(Threshold::Off); 2]
+        self.limits(Quantity::SyncAge, None) == Limits { warning: None, critical: None }
     }
-}
-
-/// The thresholds for a certificate with this lifetime.
-fn limits(
-    [warning, critical]: [Option<Threshold>; 2],
-    [default_warning, default_critical]: [Threshold; 2],
-    lifetime: Option<Duration>,
-) -> Limits {
-    let limit = |given: Option<Threshold>, default: Threshold| match given {
-        Some(Threshold::Off) => None,
-        // A share of an unknown lifetime is unknown, too.
-        given => given.and_then(|threshold| threshold.of(lifetime)).or(default.of(lifetime)),
-    };
-    Limits { warning: limit(warning, default_warning), critical: limit(critical, default_critical) }
 }
 
 /// Formats days with at most four decimals, a resolution of about ten seconds.
@@ -254,8 +240,12 @@ mod tests {
         ];
         for (days, time_left, lag) in rows {
             let lifetime = days.map(Duration::days);
-            assert_eq!(seconds(thresholds.time_left(lifetime)), time_left.map(Some), "{days:?}");
-            assert_eq!(seconds(thresholds.lag(lifetime)), lag.map(Some), "{days:?}");
+            assert_eq!(
+                seconds(thresholds.limits(Quantity::TimeLeft, lifetime)),
+                time_left.map(Some),
+                "{days:?}"
+            );
+            assert_eq!(seconds(thresholds.limits(Quantity::Lag, lifetime)), lag.map(Some), "{days:?}");
         }
     }
 
@@ -271,7 +261,7 @@ mod tests {
         ];
         for ([sync_warning, sync_critical], expected, is_ignored) in rows {
             let thresholds = MonitoringArgs { sync_warning, sync_critical, ..MonitoringArgs::default() };
-            assert_eq!(seconds(thresholds.sync_age()), expected, "{thresholds:?}");
+            assert_eq!(seconds(thresholds.limits(Quantity::SyncAge, None)), expected, "{thresholds:?}");
             assert_eq!(thresholds.ignore_sync(), is_ignored, "{thresholds:?}");
         }
     }
@@ -286,13 +276,16 @@ mod tests {
         let lifetime = Some(Duration::days(6));
         let limits = [14 * DAY, 14 * HOUR + 24 * 60].map(Some);
         assert_eq!(
-            seconds(thresholds.time_left(lifetime)),
+            seconds(thresholds.limits(Quantity::TimeLeft, lifetime)),
             limits,
             "warns from its first minute, as asked for"
         );
-        assert_eq!(seconds(thresholds.lag(lifetime)), [3 * HOUR + 36 * 60, 3 * DAY].map(Some));
+        assert_eq!(
+            seconds(thresholds.limits(Quantity::Lag, lifetime)),
+            [3 * HOUR + 36 * 60, 3 * DAY].map(Some)
+        );
         // Half of an unknown lifetime: the default.
-        assert_eq!(seconds(thresholds.lag(None)), [6 * HOUR, DAY].map(Some));
+        assert_eq!(seconds(thresholds.limits(Quantity::Lag, None)), [6 * HOUR, DAY].map(Some));
     }
 
     #[test]

@@ -4,7 +4,8 @@ use time::OffsetDateTime;
 
 use super::fleet::{DiskStatus, Fleet};
 use super::gather::Gathering;
-use super::problem::{Level, Problem, problems};
+use super::gauge::Assessment;
+use super::problem::{Level, Problem};
 use crate::cert::KeyType;
 use crate::cli::MonitoringArgs;
 use crate::deploy::model::World;
@@ -50,8 +51,8 @@ fn judge(host: &Host, world: &World, now: OffsetDateTime) -> Vec<Reported> {
     }
     let last_sync = LastSync { record: host.last_sync.clone(), faults: Vec::new() };
     let fleet = Fleet { lineages: gathering.finish(now), state_errors: Vec::new(), last_sync };
-    let problems = problems(&fleet, &MonitoringArgs::default(), now);
-    let severe = problems.into_iter().filter(|problem| problem.level > Level::Ok);
+    let assessment = Assessment { fleet: &fleet, thresholds: &MonitoringArgs::default(), now };
+    let severe = assessment.problems().into_iter().filter(|problem| problem.level > Level::Ok);
     let reported = |problem: Problem<'_>| Reported {
         lineage: problem.subject.lineage().map(str::to_owned),
         text: problem.text,

@@ -17,6 +17,7 @@ mod verify;
 use serde_json::{Value, json};
 
 use self::fleet::{Fleet, LineageStatus};
+use self::gauge::Assessment;
 use self::plugin::CheckVerdict;
 pub(super) use self::problem::sync_failure;
 use crate::cli::StatusArgs;
@@ -70,9 +71,10 @@ fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(),
     let fleet = Fleet { lineages, state_errors, last_sync };
     report.set("lineages", fleet.lineages.iter().map(|lineage| lineage.to_json(now)).collect::<Value>());
     report.set("last_sync", last_sync_json(&fleet.last_sync));
+    let assessment = Assessment { fleet: &fleet, thresholds: &args.monitoring, now };
     let mut written = Ok(());
     if args.check || args.metrics.is_some() {
-        let mut verdict = CheckVerdict::new(&fleet, &args.monitoring, now);
+        let mut verdict = CheckVerdict::new(assessment);
         if fleet.lineages.is_empty() && fleet.state_errors.is_empty() && !args.monitoring.allow_empty {
             verdict.fail("no lineage is known (see --state-dir and --allow-empty)", "");
         }
@@ -87,7 +89,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(),
             return Ok(());
         }
     } else {
-        report.push(table::text(&fleet, args.wide, now, context.style));
+        report.push(table::text(assessment, args.wide, context.style));
     }
     report.warnings.extend(fleet.last_sync.faults.iter().map(ToString::to_string));
     for error in &fleet.state_errors {

@@ -4,12 +4,11 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use time::{Duration, OffsetDateTime};
+use time::Duration;
 
-use super::fleet::{Fleet, Subject};
-use super::gauge::{Gauge, Quantity, gauges};
-use super::problem::{Level, Problem, problems};
-use crate::cli::MonitoringArgs;
+use super::fleet::Subject;
+use super::gauge::{Assessment, Gauge, Quantity};
+use super::problem::{Level, Problem};
 use crate::text::{count, humanize};
 
 /// The result of the check.
@@ -31,18 +30,19 @@ const MAX_NAME: usize = 30;
 const MAX_DETAILS: usize = 20;
 
 impl<'a> CheckVerdict<'a> {
-    pub(super) fn new(fleet: &'a Fleet, thresholds: &MonitoringArgs, now: OffsetDateTime) -> Self {
-        let mut problems = problems(fleet, thresholds, now);
+    pub(super) fn new(assessment: Assessment<'a>) -> Self {
+        let (mut problems, gauges) = (assessment.problems(), assessment.gauges());
         problems.retain(|problem| problem.level > Level::Ok);
-        let gauges = gauges(fleet, thresholds, now);
         // The one that is nearest to its thresholds, or farthest beyond them.
         let worst = |quantity| {
             let gauges = gauges.iter().filter(|gauge| gauge.quantity == quantity);
             gauges.max_by(|a, b| a.compare(b)).copied()
         };
-        let lag = worst(Quantity::Lag).unwrap_or_else(|| Gauge::unknown_lag(Duration::ZERO, thresholds));
+        let none = || assessment.gauge(Quantity::Lag, Subject::Host, Duration::ZERO, None);
+        let lag = worst(Quantity::Lag).unwrap_or_else(none);
         let left = worst(Quantity::TimeLeft);
-        let pending = fleet.lineages.iter().filter(|lineage| lineage.pending.is_some()).count();
+        let lineages = &assessment.fleet.lineages;
+        let pending = lineages.iter().filter(|lineage| lineage.pending.is_some()).count();
         let mut performance_data = format!("pending={pending};;;0");
         for gauge in [Some(lag), left, worst(Quantity::SyncAge)].into_iter().flatten() {
             let _ = write!(performance_data, " {}", gauge.performance_data());
@@ -52,7 +52,7 @@ impl<'a> CheckVerdict<'a> {
             pending => format!("{pending} pending within the limit"),
         };
         let left = left.map(|gauge| format!(", {} left", humanize(gauge.value))).unwrap_or_default();
-        let summary = format!("{}, {pending}{left}", count(fleet.lineages.len(), "lineage"));
+        let summary = format!("{}, {pending}{left}", count(lineages.len(), "lineage"));
         Self { problems, gauges, summary, performance_data }
     }
 

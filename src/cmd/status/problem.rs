@@ -7,7 +7,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::fleet::{DiskStatus, EdgeOutcome, Fleet, LeafAge, LineageStatus, Pending, SiteStatus, Subject};
-use super::gauge::Gauge;
+use super::gauge::{Assessment, Quantity};
 use crate::cli::MonitoringArgs;
 use crate::error::ErrorKind;
 use crate::leaf::Leaf;
@@ -71,110 +71,150 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// Finds the problems, the most severe first. Without any lineage, those of the last `sync` are not severe, because they
-/// would hide that nothing is known.
-pub(super) fn problems<'a>(
-    fleet: &'a Fleet,
-    thresholds: &MonitoringArgs,
-    now: OffsetDateTime,
-) -> Vec<Problem<'a>> {
-    let state_errors = fleet.state_errors.iter();
-    let mut problems: Vec<_> = state_errors.map(|error| state_problem(error, thresholds, now)).collect();
-    let mut is_late = false;
-    for lineage in fleet.lineages.iter().filter(|lineage| !lineage.is_superseded()) {
-        let pending = pending_problem(lineage, thresholds, now);
-        is_late |= pending.as_ref().is_some_and(|pending| pending.level > Level::Ok);
-        problems.extend(pending);
-        problems.extend(disk_expiry_problem(lineage, now));
-        problems.extend(expiry_problem(lineage, thresholds, now));
-        problems.extend(disk_problem(lineage));
-        problems.extend(lineage.sites.iter().flat_map(|site| site_problems(lineage, site)));
+impl<'a> Assessment<'a> {
+    /// Finds the problems, the most severe first. Without any lineage, those of the last `sync` are not severe, because they
+    /// would hide that nothing is known.
+    pub(super) fn problems(self) -> Vec<Problem<'a>> {
+        let state_errors = self.fleet.state_errors.iter();
+        let mut problems: Vec<_> = state_errors.map(|error| self.state_problem(error)).collect();
+        let mut is_late = false;
+        for lineage in self.lineages() {
+            let pending = self.pending_problem(lineage);
+            is_late |= pending.as_ref().is_some_and(|pending| pending.level > Level::Ok);
+            problems.extend(pending);
+            problems.extend(self.disk_expiry_problem(lineage));
+            problems.extend(self.expiry_problem(lineage));
+            problems.extend(disk_problem(lineage));
+            problems.extend(lineage.sites.iter().flat_map(|site| site_problems(lineage, site)));
+        }
+        problems.extend(self.sync_problems(is_late));
+        problems.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| b.urgency.total_cmp(&a.urgency)));
+        problems
     }
-    problems.extend(sync_problems(fleet, thresholds, is_late, now));
-    problems.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| b.urgency.total_cmp(&a.urgency)));
-    problems
-}
 
-/// The problem of a state file. A damaged one may hide a deployment that has been pending since the file was written.
-fn state_problem<'a>(error: &StateError, thresholds: &MonitoringArgs, now: OffsetDateTime) -> Problem<'a> {
-    let written_at = error.damaged().filter(|file| file.is_pending).and_then(|file| file.written_at);
-    let level = match written_at {
-        Some(at) => Gauge::unknown_lag(now - at, thresholds).level().max(Level::Warning),
-        None if error.is_invalid() => Level::Warning,
-        // It may hide anything, so there is no level to derive.
-        None => Level::Unknown,
-    };
-    Problem::new(level, Subject::Host, error.to_string())
-}
+    /// The problem of a state file. A damaged one may hide a deployment that has been pending since the file was written.
+    fn state_problem(self, error: &StateError) -> Problem<'a> {
+        let written_at = error.damaged().filter(|file| file.is_pending).and_then(|file| file.written_at);
+        let level = match written_at {
+            Some(at) => {
+                let lag = self.gauge(Quantity::Lag, Subject::Host, self.now - at, None);
+                lag.level().max(Level::Warning)
+            }
+            None if error.is_invalid() => Level::Warning,
+            // It may hide anything, so there is no level to derive.
+            None => Level::Unknown,
+        };
+        Problem::new(level, Subject::Host, error.to_string())
+    }
 
-/// A deployment that is pending, or has been since a time in the future. Waiting does not finish one for which the
-/// service's responses are unintelligible.
-fn pending_problem<'a>(
-    lineage: &'a LineageStatus,
-    thresholds: &MonitoringArgs,
-    now: OffsetDateTime,
-) -> Option<Problem<'a>> {
-    let (since, subject) = (lineage.pending.as_ref()?.since, Subject::Lineage(&lineage.name));
-    let Some(gauge) = Gauge::lag(lineage, thresholds, now) else {
-        let text = format!("pending since {}, which is in the future", rfc3339(since));
-        return Some(Problem::new(Level::Warning, subject, text).hint("check the clock of this host"));
-    };
-    let is_unintelligible = |result: &RunResult| result.exit_code == ErrorKind::Protocol.exit_code();
-    let level = match &lineage.last_error {
-        Some(result) if is_unintelligible(result) => gauge.level().max(Level::Warning),
-        _ => gauge.level(),
-    };
-    let text = format!("pending for {}", humanize(gauge.value));
-    let problem = Problem::new(level, subject, text).urgency(gauge.urgency());
-    Some(match &lineage.last_error {
-        Some(RunResult { error: Some(error), .. }) => problem.detail(format!(" ({})", sanitize(error))),
-        Some(_) => problem,
-        None if lineage.disk.is_unseen() => {
-            problem.detail(" (no run has seen this certificate)").hint("run `edgecert sync`")
+    /// A deployment that is pending, or has been since a time in the future. Waiting does not finish one for which the
+    /// service's responses are unintelligible.
+    fn pending_problem(self, lineage: &'a LineageStatus) -> Option<Problem<'a>> {
+        let (since, subject) = (lineage.pending.as_ref()?.since, Subject::Lineage(&lineage.name));
+        let Some(gauge) = self.lag(lineage) else {
+            let text = format!("pending since {}, which is in the future", rfc3339(since));
+            return Some(Problem::new(Level::Warning, subject, text).hint("check the clock of this host"));
+        };
+        let is_unintelligible = |result: &RunResult| result.exit_code == ErrorKind::Protocol.exit_code();
+        let level = match &lineage.last_error {
+            Some(result) if is_unintelligible(result) => gauge.level().max(Level::Warning),
+            _ => gauge.level(),
+        };
+        let text = format!("pending for {}", humanize(gauge.value));
+        let problem = Problem::new(level, subject, text).urgency(gauge.urgency());
+        Some(match &lineage.last_error {
+            Some(RunResult { error: Some(error), .. }) => problem.detail(format!(" ({})", sanitize(error))),
+            Some(_) => problem,
+            None if lineage.disk.is_unseen() => {
+                problem.detail(" (no run has seen this certificate)").hint("run `edgecert sync`")
+            }
+            None => problem.detail(" (no run has finished)"),
+        })
+    }
+
+    /// A certificate that has expired before it was deployed, or on disk.
+    fn disk_expiry_problem(self, lineage: &'a LineageStatus) -> Option<Problem<'a>> {
+        let has_expired = |leaf: &&Leaf| leaf.not_after < self.now;
+        let subject = Subject::Lineage(&lineage.name);
+        let problem = if let Some(Pending { leaf: Some(leaf), .. }) = &lineage.pending {
+            let at = rfc3339(Some(leaf).filter(has_expired)?.not_after);
+            Problem::new(Level::Critical, subject, format!("the pending certificate expired at {at}"))
+                .urgency(f64::INFINITY)
+        } else {
+            let at = rfc3339(lineage.disk.leaf().filter(has_expired)?.not_after);
+            Problem::new(Level::Ok, subject, format!("the certificate on disk expired at {at}"))
+        };
+        Some(problem.hint("renew it with the ACME client"))
+    }
+
+    /// The site whose leaf is nearest to its thresholds, or farthest beyond them.
+    fn expiry_problem(self, lineage: &'a LineageStatus) -> Option<Problem<'a>> {
+        let gauge = |site| Some((self.time_left(lineage, site)?, site));
+        // `max_by` takes the last one of equals, and the first site is expected.
+        let gauges = lineage.sites.iter().rev().filter_map(gauge);
+        let (gauge, site) = gauges.max_by(|(a, _), (b, _)| a.compare(b))?;
+        let level = Some(gauge.level()).filter(|level| *level > Level::Ok)?;
+        let (domain, left, at) = (&site.domain, humanize(gauge.value), self.now + gauge.value);
+        // The address may have been unreachable since.
+        let is_deployed = site.expiry() == Some(at);
+        let seen = if is_deployed { "" } else { ", as its edge was last seen" };
+        let at = rfc3339(at);
+        let (text, detail) = match () {
+            () if gauge.value.is_zero() => ("no valid certificate served".into(), format!("{domain}{seen}")),
+            () if gauge.is_expired() => {
+                (format!("certificate expired {left} ago"), format!("{domain}, at {at}{seen}"))
+            }
+            () => (format!("certificate expires in {left}"), format!("{domain}, at {at}{seen}")),
+        };
+        let problem = Problem::new(level, gauge.subject, text).detail(format!(" ({detail})"));
+        Some(problem.urgency(gauge.urgency()))
+    }
+
+    /// Problems of the last `sync`: how it ended, and when. Nothing else notices that its timer has stopped. If a deployment
+    /// `is_late`, that explains a failure.
+    fn sync_problems(self, is_late: bool) -> Vec<Problem<'a>> {
+        let last = &self.fleet.last_sync;
+        let mut problems = Vec::new();
+        for fault in &last.faults {
+            let level = match fault {
+                SyncRecordFault::Unreadable(_) | SyncRecordFault::NewerVersion { .. } => Level::Unknown,
+                SyncRecordFault::Invalid { .. } => Level::Warning,
+            };
+            problems.push(Problem::new(level, Subject::Sync, fault.to_string()));
         }
-        None => problem.detail(" (no run has finished)"),
-    })
-}
-
-/// A certificate that has expired before it was deployed, or on disk.
-fn disk_expiry_problem(lineage: &LineageStatus, now: OffsetDateTime) -> Option<Problem<'_>> {
-    let has_expired = |leaf: &&Leaf| leaf.not_after < now;
-    let subject = Subject::Lineage(&lineage.name);
-    let problem = if let Some(Pending { leaf: Some(leaf), .. }) = &lineage.pending {
-        let at = rfc3339(Some(leaf).filter(has_expired)?.not_after);
-        Problem::new(Level::Critical, subject, format!("the pending certificate expired at {at}"))
-            .urgency(f64::INFINITY)
-    } else {
-        let at = rfc3339(lineage.disk.leaf().filter(has_expired)?.not_after);
-        Problem::new(Level::Ok, subject, format!("the certificate on disk expired at {at}"))
-    };
-    Some(problem.hint("renew it with the ACME client"))
-}
-
-/// The site whose leaf is nearest to its thresholds, or farthest beyond them.
-fn expiry_problem<'a>(
-    lineage: &'a LineageStatus,
-    thresholds: &MonitoringArgs,
-    now: OffsetDateTime,
-) -> Option<Problem<'a>> {
-    let gauge = |site| Some((Gauge::time_left(lineage, site, thresholds, now)?, site));
-    // `max_by` takes the last one of equals, and the first site is expected.
-    let gauges = lineage.sites.iter().rev().filter_map(gauge);
-    let (gauge, site) = gauges.max_by(|(a, _), (b, _)| a.compare(b))?;
-    let level = Some(gauge.level()).filter(|level| *level > Level::Ok)?;
-    let (domain, left, at) = (&site.domain, humanize(gauge.value), rfc3339(now + gauge.value));
-    // The address may have been unreachable since.
-    let is_deployed = site.expiry() == Some(now + gauge.value);
-    let seen = if is_deployed { "" } else { ", as its edge was last seen" };
-    let (text, detail) = match () {
-        () if gauge.value.is_zero() => ("no valid certificate served".into(), format!("{domain}{seen}")),
-        () if gauge.is_expired() => {
-            (format!("certificate expired {left} ago"), format!("{domain}, at {at}{seen}"))
+        let age = self.sync_age();
+        let (level, urgency) = age.map_or((Level::Ok, 0.0), |age| (age.level(), age.urgency()));
+        let has_run = last.record.is_some();
+        let text = match age {
+            Some(age) if has_run => format!("sync last ran {} ago", humanize(age.value)),
+            _ => "sync has never run".into(),
+        };
+        if level > Level::Ok || (!has_run && last.faults.is_empty()) {
+            let problem = Problem::new(level, Subject::Sync, text).urgency(urgency);
+            problems.push(problem.hint("check its timer with `edgecert doctor`"));
         }
-        () => (format!("certificate expires in {left}"), format!("{domain}, at {at}{seen}")),
-    };
-    let problem = Problem::new(level, gauge.subject, text).detail(format!(" ({detail})"));
-    Some(problem.urgency(gauge.urgency()))
+        problems.extend(last.record.as_ref().and_then(|record| self.failure(record, is_late)));
+        if self.fleet.lineages.is_empty() || self.thresholds.ignore_sync() {
+            for problem in &mut problems {
+                problem.level = Level::Ok;
+            }
+        }
+        problems
+    }
+
+    /// A failure of `sync`, severe unless it is temporary and has not lasted for too long.
+    fn failure(self, record: &SyncRecord, is_explained: bool) -> Option<Problem<'a>> {
+        let code = Some(record.exit_code).filter(|code| *code != 0)?;
+        let since = record.failing_since.unwrap_or(record.ended_at);
+        let failing = self.since(since);
+        let is_temporary = code == ErrorKind::Temporary.exit_code();
+        let lasting =
+            if is_temporary { format!(" for {}, last", humanize(failing.value)) } else { String::new() };
+        let is_severe = !is_temporary || failing.level() > Level::Ok;
+        let level = if is_severe && !is_explained { Level::Warning } else { Level::Ok };
+        let text = format!("sync failed{lasting} with exit code {code}");
+        Some(Problem::new(level, Subject::Sync, text).because(record.message.as_ref()))
+    }
 }
 
 /// Files that are missing although needed, cannot be read, or hold an earlier certificate.
@@ -228,65 +268,10 @@ fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Pr
     problems
 }
 
-/// Problems of the last `sync`: how it ended, and when. Nothing else notices that its timer has stopped. If a deployment
-/// `is_late`, that explains a failure.
-fn sync_problems<'a>(
-    fleet: &Fleet,
-    thresholds: &MonitoringArgs,
-    is_late: bool,
-    now: OffsetDateTime,
-) -> Vec<Problem<'a>> {
-    let last = &fleet.last_sync;
-    let mut problems = Vec::new();
-    for fault in &last.faults {
-        let level = match fault {
-            SyncRecordFault::Unreadable(_) | SyncRecordFault::NewerVersion { .. } => Level::Unknown,
-            SyncRecordFault::Invalid { .. } => Level::Warning,
-        };
-        problems.push(Problem::new(level, Subject::Sync, fault.to_string()));
-    }
-    let age = Gauge::sync_age(fleet, thresholds, now);
-    let (level, urgency) = age.map_or((Level::Ok, 0.0), |age| (age.level(), age.urgency()));
-    let has_run = last.record.is_some();
-    let text = match age {
-        Some(age) if has_run => format!("sync last ran {} ago", humanize(age.value)),
-        _ => "sync has never run".into(),
-    };
-    if level > Level::Ok || (!has_run && last.faults.is_empty()) {
-        let problem = Problem::new(level, Subject::Sync, text).urgency(urgency);
-        problems.push(problem.hint("check its timer with `edgecert doctor`"));
-    }
-    problems.extend(last.record.as_ref().and_then(|record| failure(record, thresholds, is_late, now)));
-    if fleet.lineages.is_empty() || thresholds.ignore_sync() {
-        for problem in &mut problems {
-            problem.level = Level::Ok;
-        }
-    }
-    problems
-}
-
-/// A failure of `sync`, severe unless it is temporary and has not lasted for too long.
-fn failure<'a>(
-    record: &SyncRecord,
-    thresholds: &MonitoringArgs,
-    is_explained: bool,
-    now: OffsetDateTime,
-) -> Option<Problem<'a>> {
-    let code = Some(record.exit_code).filter(|code| *code != 0)?;
-    let since = record.failing_since.unwrap_or(record.ended_at);
-    let failing = Gauge::since(since, thresholds.sync_age(), now);
-    let is_temporary = code == ErrorKind::Temporary.exit_code();
-    let lasting =
-        if is_temporary { format!(" for {}, last", humanize(failing.value)) } else { String::new() };
-    let is_severe = !is_temporary || failing.level() > Level::Ok;
-    let level = if is_severe && !is_explained { Level::Warning } else { Level::Ok };
-    let text = format!("sync failed{lasting} with exit code {code}");
-    Some(Problem::new(level, Subject::Sync, text).because(record.message.as_ref()))
-}
-
 /// Describes a failure that the check would report with its default thresholds.
 pub(in crate::cmd) fn sync_failure(record: &SyncRecord, now: OffsetDateTime) -> Option<String> {
-    let problem = failure(record, &MonitoringArgs::default(), false, now)?;
+    let (fleet, thresholds) = (Fleet::default(), MonitoringArgs::default());
+    let problem = Assessment { fleet: &fleet, thresholds: &thresholds, now }.failure(record, false)?;
     (problem.level > Level::Ok).then(|| problem.text + &problem.detail)
 }
 

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use time::{Duration, OffsetDateTime};
 
-use super::fleet::{DiskStatus, EdgeOutcome, Fleet, LeafAge, LineageStatus, Phase, SiteStatus, Subject};
-use super::gauge::Gauge;
-use super::problem::{Level, Problem, problems};
-use crate::cli::MonitoringArgs;
+use super::fleet::{DiskStatus, EdgeOutcome, LeafAge, LineageStatus, Phase, SiteStatus, Subject};
+use super::gauge::Assessment;
+use super::problem::{Level, Problem};
 use crate::report::{Cell, Sign, Style, Table};
 use crate::text::{count, humanize, people};
 
@@ -21,9 +20,9 @@ const NARROW: usize = 5;
 const SHORT_FINGERPRINT: usize = 8;
 const EMPTY: &str = "-";
 
-/// The problems by the default thresholds.
-#[derive(Default)]
+/// An assessment with its problems at hand.
 struct Judgement<'a> {
+    assessment: Assessment<'a>,
     /// The most severe first.
     problems: BTreeMap<Subject<'a>, Vec<Problem<'a>>>,
     /// The position of each lineage that has a problem.
@@ -33,7 +32,6 @@ struct Judgement<'a> {
 /// A row of the table.
 struct Row {
     sign: Sign,
-    is_site: bool,
     /// The state without its duration; the last line counts the sites in each.
     word: String,
     cells: [Cell; HEADS.len()],
@@ -41,77 +39,74 @@ struct Row {
 }
 
 /// Formats the table and the last `sync`. If it is `wide`, with fingerprints, records and all problems.
-pub(super) fn text(fleet: &Fleet, wide: bool, now: OffsetDateTime, style: Style) -> String {
-    let judgement = Judgement::new(fleet, now);
-    let last_sync = last_sync(fleet, &judgement, now, style);
-    if fleet.lineages.is_empty() {
+pub(super) fn text(assessment: Assessment<'_>, wide: bool, style: Style) -> String {
+    let judgement = Judgement::new(assessment);
+    let last_sync = judgement.last_sync(style);
+    let mut lineages: Vec<&LineageStatus> = assessment.fleet.lineages.iter().collect();
+    if lineages.is_empty() {
         let empty = "no lineage is known: none has been deployed, and the configuration names none\n";
         return empty.to_owned() + &last_sync;
     }
-    let rank = |lineage: &&LineageStatus| judgement.ranks.get(&*lineage.name).copied().unwrap_or(usize::MAX);
-    let mut lineages: Vec<&LineageStatus> = fleet.lineages.iter().collect();
-    lineages.sort_by_key(rank);
+    lineages.sort_by_key(|lineage| judgement.ranks.get(&*lineage.name).copied().unwrap_or(usize::MAX));
     let heads = if wide { &HEADS } else { HEADS.get(..NARROW).unwrap_or_default() };
-    let mut table = Table::new(heads);
-    let (mut sites, mut others, mut counts) = (0, 0, BTreeMap::<_, usize>::new());
-    for row in lineages.into_iter().flat_map(|lineage| judgement.rows(lineage, wide, now)) {
-        table.row(row.cells.into_iter().take(heads.len()));
-        row.notes.iter().for_each(|note| table.note(note));
-        if row.is_site {
-            sites += 1;
-            *counts.entry(row.word).or_default() += 1;
-        } else {
-            others += 1;
+    let (mut table, mut counts) = (Table::new(heads), BTreeMap::<_, usize>::new());
+    for lineage in &lineages {
+        for row in judgement.rows(lineage, wide) {
+            table.row(row.cells.into_iter().take(heads.len()));
+            row.notes.iter().for_each(|note| table.note(note));
+            if !lineage.sites.is_empty() {
+                *counts.entry(row.word).or_default() += 1;
+            }
         }
     }
-    let counts: Vec<String> = counts.iter().map(|(word, number)| format!("{number} {word}")).collect();
-    let mut total = count(sites, "site");
-    if sites > 0 {
+    let mut total = count(counts.values().sum(), "site");
+    if !counts.is_empty() {
+        let counts: Vec<String> = counts.iter().map(|(word, number)| format!("{number} {word}")).collect();
         total = format!("{total}: {}", counts.join(", "));
     }
+    let others = lineages.iter().filter(|lineage| lineage.sites.is_empty()).count();
     if others > 0 {
         total = format!("{total}; {} without a site", count(others, "lineage"));
     }
     format!("{}{total}\n{last_sync}", table.to_text(style))
 }
 
-/// Formats the line below the table, with its problems.
-fn last_sync(fleet: &Fleet, judgement: &Judgement<'_>, now: OffsetDateTime, style: Style) -> String {
-    let last = &fleet.last_sync;
-    // A record that cannot be used is a warning already, and the line says that there is none.
-    let is_shown = last.record.is_some() && last.faults.is_empty();
-    let problems = judgement.problems(Subject::Sync).iter().filter(|_| is_shown);
-    let notes: Vec<String> = problems.map(|problem| format!("    {}\n", problem.sentence())).collect();
-    let text = match &last.record {
-        None if last.faults.is_empty() => "never".into(),
-        None => "unknown".into(),
-        Some(record) => {
-            // The clock may have been corrected since.
-            let age = (now - record.ended_at).max(Duration::ZERO);
-            format!("{} ago, exit code {}", humanize(age), record.exit_code)
-        }
-    };
-    let sign = match judgement.sign(&[Subject::Sync], Level::Ok) {
-        Sign::Ok => String::new(),
-        sign => style.sign(sign) + " ",
-    };
-    format!("{sign}last sync: {text}\n{}", notes.concat())
-}
-
 impl<'a> Judgement<'a> {
-    fn new(fleet: &'a Fleet, now: OffsetDateTime) -> Self {
-        let mut judgement = Self::default();
-        for (rank, problem) in problems(fleet, &MonitoringArgs::default(), now).into_iter().enumerate() {
+    fn new(assessment: Assessment<'a>) -> Self {
+        let (mut problems, mut ranks) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
+        for (rank, problem) in assessment.problems().into_iter().enumerate() {
             if let Some(lineage) = problem.subject.lineage() {
-                judgement.ranks.entry(lineage).or_insert(rank);
+                ranks.entry(lineage).or_insert(rank);
             }
-            judgement.problems.entry(problem.subject).or_default().push(problem);
+            problems.entry(problem.subject).or_default().push(problem);
         }
-        judgement
+        Self { assessment, problems, ranks }
     }
 
     fn problems(&self, subject: Subject<'a>) -> &[Problem<'a>] {
         self.problems.get(&subject).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Formats the line below the table, with its problems.
+    fn last_sync(&self, style: Style) -> String {
+        let last = &self.assessment.fleet.last_sync;
+        // A record that cannot be used is a warning already, and the line says that there is none.
+        let is_shown = last.record.is_some() && last.faults.is_empty();
+        let problems = self.problems(Subject::Sync).iter().filter(|_| is_shown);
+        let notes: Vec<String> = problems.map(|problem| format!("    {}\n", problem.sentence())).collect();
+        let text = match &last.record {
+            None if last.faults.is_empty() => "never".into(),
+            None => "unknown".into(),
+            Some(record) => {
+                let age = self.assessment.since(record.ended_at).value;
+                format!("{} ago, exit code {}", humanize(age), record.exit_code)
+            }
+        };
+        let sign = match self.sign(&[Subject::Sync], Level::Ok) {
+            Sign::Ok => String::new(),
+            sign => style.sign(sign) + " ",
+        };
+        format!("{sign}last sync: {text}\n{}", notes.concat())
     }
 
     /// Severity of all that is known of these subjects, and of the expiry of a certificate.
@@ -128,13 +123,9 @@ impl<'a> Judgement<'a> {
 
     /// The rows of a lineage, those that need attention first; the first has the problems of the lineage, or only the
     /// most severe one.
-    fn rows(&self, lineage: &'a LineageStatus, wide: bool, now: OffsetDateTime) -> Vec<Row> {
+    fn rows(&self, lineage: &'a LineageStatus, wide: bool) -> Vec<Row> {
         let are_left = lineage.sites.iter().all(SiteStatus::is_left_to_others);
-        let row = |site| self.row(lineage, site, are_left, now);
-        let mut rows: Vec<Row> = lineage.sites.iter().map(|site| row(Some(site))).collect();
-        if rows.is_empty() {
-            rows.push(row(None));
-        }
+        let mut rows: Vec<Row> = lineage.rows().map(|site| self.row(lineage, site, are_left)).collect();
         rows.sort_by_key(|row| (row.sign == Sign::Skipped, Reverse(row.sign)));
         let problems = self.problems(Subject::Lineage(&lineage.name));
         let shown = if wide { problems.len() } else { 1 };
@@ -145,21 +136,15 @@ impl<'a> Judgement<'a> {
     }
 
     /// The row of a site, or of a lineage without sites.
-    fn row(
-        &self,
-        lineage: &'a LineageStatus,
-        site: Option<&'a SiteStatus>,
-        are_left: bool,
-        now: OffsetDateTime,
-    ) -> Row {
+    fn row(&self, lineage: &'a LineageStatus, site: Option<&'a SiteStatus>, are_left: bool) -> Row {
+        let now = self.assessment.now;
         let of_lineage = Subject::Lineage(&lineage.name);
         let own = site.map(|site| Subject::Site(&lineage.name, &site.domain));
         // Problems of the lineage do not concern a site that has another one, unless that is so for all of them.
         let is_left = site.is_some_and(SiteStatus::is_left_to_others);
         let subjects = [own, Some(of_lineage).filter(|_| are_left || !is_left)];
         let subjects: Vec<Subject<'_>> = subjects.into_iter().flatten().collect();
-        let time_left =
-            site.and_then(|site| Gauge::time_left(lineage, site, &MonitoringArgs::default(), now));
+        let time_left = site.and_then(|site| self.assessment.time_left(lineage, site));
         let phase = lineage.phase();
         let is_unneeded = phase == Phase::Gone && !lineage.is_needed();
         let sign = match self.sign(&subjects, time_left.map_or(Level::Ok, |gauge| gauge.level())) {
@@ -185,7 +170,7 @@ impl<'a> Judgement<'a> {
             Cell::from(site.map_or(EMPTY.into(), |site| site.outcome.to_string())),
         ];
         let notes = own.map(|own| self.problems(own).iter().map(Problem::sentence).collect());
-        Row { sign, is_site: site.is_some(), word, cells, notes: notes.unwrap_or_default() }
+        Row { sign, word, cells, notes: notes.unwrap_or_default() }
     }
 }
 
@@ -201,17 +186,14 @@ fn state(lineage: &LineageStatus, phase: Phase, site: Option<&SiteStatus>) -> (S
         Some(site) => (site.outcome.is_deployed(), site.outcome.to_string(), String::new()),
     };
     let instead = match (phase, &lineage.disk) {
-        (Phase::Superseded, _) => "superseded",
-        (_, DiskStatus::Unreadable(_)) => "unreadable",
-        (Phase::Gone, _) => "gone",
+        (Phase::Superseded | Phase::Gone, _) => phase.to_string(),
+        (_, DiskStatus::Unreadable(_)) => "unreadable".into(),
         (Phase::Deployed, _) => return (word, score),
         // A pending deployment does not concern a site that has another lineage.
         _ if !is_deployed => return (word, score),
-        (Phase::Pending, _) => "pending",
-        (Phase::Renewed, _) => "renewed",
-        (Phase::New, _) => "new",
+        (Phase::Pending | Phase::Renewed | Phase::New, _) => phase.to_string(),
     };
-    (instead.into(), String::new())
+    (instead, String::new())
 }
 
 fn on_disk(disk: &DiskStatus, now: OffsetDateTime) -> String {
@@ -247,10 +229,11 @@ fn left(left: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{
-        NOW, deployed, edge, fleet, last_sync, missing, pending, renewed, seen, until, with_pending,
+        NOW, assess, deployed, edge, fleet, last_sync, missing, pending, renewed, seen, until, with_pending,
     };
-    use super::super::fleet::EdgeStatus;
+    use super::super::fleet::{EdgeStatus, Fleet};
     use super::*;
+    use crate::cli::MonitoringArgs;
     use crate::outcome::Outcome;
     use crate::state::{LastSync, SyncRecordFault};
 
@@ -268,7 +251,7 @@ mod tests {
 
     /// The table of these lineages.
     fn table(lineages: impl Into<Vec<LineageStatus>>, wide: bool, style: Style) -> String {
-        text(&fleet(lineages), wide, NOW, style)
+        text(assess(&fleet(lineages), &MonitoringArgs::default()), wide, style)
     }
 
     #[test]
@@ -401,7 +384,7 @@ mod tests {
         ];
         for (last_sync, expected) in rows {
             let fleet = Fleet { last_sync, ..fleet([deployed("x", 60)]) };
-            let text = text(&fleet, false, NOW, Style::PLAIN);
+            let text = text(assess(&fleet, &MonitoringArgs::default()), false, Style::PLAIN);
             assert_eq!(text.lines().skip(3).collect::<Vec<_>>().join("\n"), expected);
         }
     }

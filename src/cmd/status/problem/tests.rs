@@ -3,7 +3,7 @@
 use time::Duration;
 
 use super::super::fixture::{
-    NOW, deployed, edge, fleet, last_sync, missing, pending, renewed, seen, until, with_pending,
+    NOW, assess, deployed, edge, fleet, last_sync, missing, pending, renewed, seen, until, with_pending,
 };
 use super::super::plugin::CheckVerdict;
 use super::super::{metrics, table};
@@ -15,7 +15,7 @@ use crate::state::{DamagedFile, LastSync, SyncRecordFault};
 
 /// The exit code and the lines.
 fn verdict(fleet: &Fleet, thresholds: &MonitoringArgs) -> (u8, String) {
-    let verdict = CheckVerdict::new(fleet, thresholds, NOW);
+    let verdict = CheckVerdict::new(assess(fleet, thresholds));
     (verdict.exit_code(), verdict.to_text())
 }
 
@@ -111,7 +111,7 @@ fn pending_since_the_future_has_no_lag() {
     assert_eq!(check_text([lineage()]), (1, text.into()));
     let fleet = fleet([lineage()]);
     assert!(!metrics::format(&fleet, 1, NOW).contains("edgecert_deploy_lag_seconds{"));
-    let table = table::text(&fleet, false, NOW, Style::PLAIN);
+    let table = table::text(assess(&fleet, &MonitoringArgs::default()), false, Style::PLAIN);
     assert!(table.contains("check the clock of this host") && !table.contains("pending 0 s"), "{table}");
 }
 
@@ -295,7 +295,7 @@ fn lag_is_judged_by_lifetime() {
             ..MonitoringArgs::default()
         };
         assert_eq!(verdict(&fleet, &given).0, 1, "{lifetime} days, {lag}");
-        let json = CheckVerdict::new(&fleet, &MonitoringArgs::default(), NOW).to_json();
+        let json = CheckVerdict::new(assess(&fleet, &MonitoringArgs::default())).to_json();
         let lag = serde_json::json!({
             "quantity": "lag", "lineage": "x", "site": null, "seconds": lag.whole_seconds(),
             "warning": warning, "critical": critical,
