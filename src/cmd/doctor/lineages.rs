@@ -58,9 +58,9 @@ pub(super) struct HostLineage {
 }
 
 impl HostLineage {
-    /// A lineage that edgecert manages. `target` returns the settings of a deployment with these options, and the index of
-    /// its account; `None` if there are none.
-    pub(super) fn managed(
+    /// Examines a lineage. `target` returns the settings of a deployment with these options, and the index of its account;
+    /// `None` if there are none.
+    pub(super) fn new(
         (source, entry): (Source, Option<&LineageEntry>),
         state: Option<&LineageState>,
         target: impl FnOnce(&Given) -> Option<(Arc<Settings>, usize)>,
@@ -68,44 +68,28 @@ impl HostLineage {
     ) -> Option<Self> {
         let leaf = bundle::leaf(&source.files, None).ok().flatten();
         let given = state.map(|state| state.given(leaf.as_ref()).0).unwrap_or_default();
+        let (settings, account) = target(&given)?;
         // A renewal may supersede the other lineage in turn.
         let superseded = state.filter(|state| state.may_be_recorded(leaf.as_ref()) && state.is_superseded());
         let reason = |state: &LineageState| state.sites.iter().find_map(|site| site.detail.clone());
         let leaf = leaf.filter(|_| superseded.is_none());
+        let directory = source.directory.as_ref().filter(|_| source.client != AcmeClient::Files);
+        let title = text::path(directory.unwrap_or(&source.files.cert));
         let has_hook_run = state.is_some_and(|state| state.has_hook_run);
         Some(Self {
             domains: inventory::domains(&given, entry),
             guards: given.guards,
-            is_managed: true,
-            superseded: superseded.and_then(reason).map(|reason| text::sanitize(&reason)),
-            ..Self::new(source, leaf, target(&given)?, has_hook_run, host)
-        })
-    }
-
-    /// A lineage that edgecert does not manage.
-    fn new(
-        source: Source,
-        leaf: Option<Leaf>,
-        (settings, account): (Arc<Settings>, usize),
-        has_hook_run: bool,
-        host: &Host<'_>,
-    ) -> Self {
-        let directory = source.directory.as_ref().filter(|_| source.client != AcmeClient::Files);
-        let title = text::path(directory.unwrap_or(&source.files.cert));
-        Self {
-            domains: Vec::new(),
-            guards: Guards::default(),
             settings,
             account,
             names: Names::of(leaf.iter().flat_map(|leaf| leaf.names.iter().map(String::as_str))),
             leaf,
             hook: hook::check(&source, &title, has_hook_run, host),
-            is_managed: false,
-            superseded: None,
+            is_managed: state.is_some() || entry.is_some(),
+            superseded: superseded.and_then(reason).map(|reason| text::sanitize(&reason)),
             blocked: Vec::new(),
             source,
             title,
-        }
+        })
     }
 
     /// Goes through the steps of a deployment and changes nothing. Without a listing, only the local checks are run.
@@ -234,10 +218,9 @@ pub(super) fn find_unmanaged(
     // Resolved once, as there may be thousands of either.
     let paths: HashSet<PathBuf> = managed.iter().map(|lineage| lineage.source.real_path()).collect();
     found.retain(|source| !paths.contains(&source.real_path()));
-    let lineages = found.into_iter().filter_map(|source| {
-        let leaf = bundle::leaf(&source.files, None).ok()??;
-        Some(HostLineage::new(source, Some(leaf), (Arc::clone(settings), 0), false, host))
-    });
+    let target = |_: &Given| Some((Arc::clone(settings), 0));
+    let lineages =
+        found.into_iter().filter_map(|source| HostLineage::new((source, None), None, target, host));
     let covers_site = |lineage: &HostLineage| sites.iter().any(|site| lineage.covers(&site.domain));
     (lineages.filter(covers_site).collect(), denied)
 }

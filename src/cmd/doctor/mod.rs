@@ -127,7 +127,7 @@ impl Doctor<'_> {
                 Ok(source) => {
                     let host = self.host;
                     let target = |given: &Given| self.target(&given.settings, entry);
-                    lineages.extend(HostLineage::managed((source, entry), state.as_ref(), target, host));
+                    lineages.extend(HostLineage::new((source, entry), state.as_ref(), target, host));
                 }
                 Err(error) => self.findings.push(Subject::Lineage.failed(error)),
             }
