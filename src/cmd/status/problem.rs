@@ -7,7 +7,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::fleet::{DiskStatus, EdgeOutcome, Fleet, LeafAge, LineageStatus, Pending, SiteStatus, Subject};
-use super::gauge::{Assessment, Quantity};
+use super::gauge::{Assessment, Gauge, Quantity};
 use crate::cli::MonitoringArgs;
 use crate::error::ErrorKind;
 use crate::leaf::Leaf;
@@ -47,6 +47,11 @@ impl<'a> Problem<'a> {
         Self { level, subject, text: text.into(), detail: String::new(), hint: None, urgency: 0.0 }
     }
 
+    /// The problem that a gauge is near its limits, or beyond them.
+    fn of(gauge: &Gauge<'a>, text: impl Into<String>) -> Self {
+        Self { urgency: gauge.urgency(), ..Self::new(gauge.level(), gauge.subject, text) }
+    }
+
     pub(super) fn detail(self, detail: impl Into<String>) -> Self {
         Self { detail: detail.into(), ..self }
     }
@@ -64,10 +69,6 @@ impl<'a> Problem<'a> {
 
     fn hint(self, hint: &'static str) -> Self {
         Self { hint: Some(hint), ..self }
-    }
-
-    fn urgency(self, urgency: f64) -> Self {
-        Self { urgency, ..self }
     }
 }
 
@@ -116,12 +117,10 @@ impl<'a> Assessment<'a> {
             return Some(Problem::new(Level::Warning, subject, text).hint("check the clock of this host"));
         };
         let is_unintelligible = |result: &RunResult| result.exit_code == ErrorKind::Protocol.exit_code();
-        let level = match &lineage.last_error {
-            Some(result) if is_unintelligible(result) => gauge.level().max(Level::Warning),
-            _ => gauge.level(),
-        };
-        let text = format!("pending for {}", humanize(gauge.value));
-        let problem = Problem::new(level, subject, text).urgency(gauge.urgency());
+        let mut problem = Problem::of(&gauge, format!("pending for {}", humanize(gauge.value)));
+        if lineage.last_error.as_ref().is_some_and(is_unintelligible) {
+            problem.level = problem.level.max(Level::Warning);
+        }
         Some(match &lineage.last_error {
             Some(RunResult { error: Some(error), .. }) => problem.detail(format!(" ({})", sanitize(error))),
             Some(_) => problem,
@@ -138,8 +137,8 @@ impl<'a> Assessment<'a> {
         let subject = Subject::Lineage(&lineage.name);
         let problem = if let Some(Pending { leaf: Some(leaf), .. }) = &lineage.pending {
             let at = rfc3339(Some(leaf).filter(has_expired)?.not_after);
-            Problem::new(Level::Critical, subject, format!("the pending certificate expired at {at}"))
-                .urgency(f64::INFINITY)
+            let text = format!("the pending certificate expired at {at}");
+            Problem { urgency: f64::INFINITY, ..Problem::new(Level::Critical, subject, text) }
         } else {
             let at = rfc3339(lineage.disk.leaf().filter(has_expired)?.not_after);
             Problem::new(Level::Ok, subject, format!("the certificate on disk expired at {at}"))
@@ -152,8 +151,8 @@ impl<'a> Assessment<'a> {
         let gauge = |site| Some((self.time_left(lineage, site)?, site));
         // `max_by` takes the last one of equals, and the first site is expected.
         let gauges = lineage.sites.iter().rev().filter_map(gauge);
-        let (gauge, site) = gauges.max_by(|(a, _), (b, _)| a.compare(b))?;
-        let level = Some(gauge.level()).filter(|level| *level > Level::Ok)?;
+        let worst = gauges.max_by(|(a, _), (b, _)| a.compare(b));
+        let (gauge, site) = worst.filter(|(gauge, _)| gauge.level() > Level::Ok)?;
         let (domain, left, at) = (&site.domain, humanize(gauge.value), self.now + gauge.value);
         // The address may have been unreachable since.
         let is_deployed = site.expiry() == Some(at);
@@ -166,8 +165,7 @@ impl<'a> Assessment<'a> {
             }
             () => (format!("certificate expires in {left}"), format!("{domain}, at {at}{seen}")),
         };
-        let problem = Problem::new(level, gauge.subject, text).detail(format!(" ({detail})"));
-        Some(problem.urgency(gauge.urgency()))
+        Some(Problem::of(&gauge, text).detail(format!(" ({detail})")))
     }
 
     /// Problems of the last `sync`: how it ended, and when. Nothing else notices that its timer has stopped. If a deployment
@@ -182,16 +180,14 @@ impl<'a> Assessment<'a> {
             };
             problems.push(Problem::new(level, Subject::Sync, fault.to_string()));
         }
-        let age = self.sync_age();
-        let (level, urgency) = age.map_or((Level::Ok, 0.0), |age| (age.level(), age.urgency()));
-        let has_run = last.record.is_some();
-        let text = match age {
-            Some(age) if has_run => format!("sync last ran {} ago", humanize(age.value)),
-            _ => "sync has never run".into(),
+        let never = "sync has never run";
+        let age = match self.sync_age() {
+            Some(age) if last.record.is_none() => Problem::of(&age, never),
+            Some(age) => Problem::of(&age, format!("sync last ran {} ago", humanize(age.value))),
+            None => Problem::new(Level::Ok, Subject::Sync, never),
         };
-        if level > Level::Ok || (!has_run && last.faults.is_empty()) {
-            let problem = Problem::new(level, Subject::Sync, text).urgency(urgency);
-            problems.push(problem.hint("check its timer with `edgecert doctor`"));
+        if age.level > Level::Ok || (last.record.is_none() && last.faults.is_empty()) {
+            problems.push(age.hint("check its timer with `edgecert doctor`"));
         }
         problems.extend(last.record.as_ref().and_then(|record| self.failure(record, is_late)));
         if self.fleet.lineages.is_empty() || self.thresholds.ignore_sync() {
