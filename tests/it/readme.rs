@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use crate::harness::{
     Hook, Lineage, Options, Sandbox, edgecert, record_of, sandbox, scrub_times, world, write_with_mode,
 };
+pub(crate) use crate::tidy::{read, root};
 
 pub(crate) const README: &str = "README.md";
 pub(crate) const REFERENCE: &str = "hooks/README.md";
@@ -28,14 +29,6 @@ const MAX_WORDS: [(&str, usize); 5] = [
 ];
 
 pub(crate) const SANDBOX: &str = "tests/sandbox/README.md";
-
-pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-pub(crate) fn read(document: &str) -> String {
-    fs::read_to_string(root().join(document)).unwrap_or_else(|error| panic!("{document}: {error}"))
-}
 
 /// The code blocks of a language.
 pub(crate) fn blocks(document: &str, language: &str) -> Vec<String> {
