@@ -1,11 +1,9 @@
-//! certmonger with its own CA, and the post-save command of `hooks/certmonger`, RSA and EC.
-
-use std::path::PathBuf;
+//! certmonger with its own CA, and the post-save command of `hooks/certmonger`.
 
 use crate::harness::{Sandbox, require, sandbox};
 
 use super::recipe_file::{commands, recipe};
-use super::{Client, ClientCertificate, ClientOutput, assert_sequence};
+use super::{Client, ClientCertificate, assert_sequence};
 
 const SCRIPT: &str = "certmonger/edgecert-certmonger";
 const DOMAINS: [&str; 1] = ["example.com"];
@@ -14,16 +12,6 @@ const DOMAINS: [&str; 1] = ["example.com"];
 /// with the command. Its requests are kept in the home.
 const SESSION: [&str; 9] =
     ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "dbus-run-session", "--", "sh", "-c"];
-
-struct Certificate<'a> {
-    namespaces: &'a Client,
-    /// The directory of its files.
-    directory: &'static str,
-    /// Options of `getcert request` for the key.
-    key: &'static str,
-    /// What runs the script.
-    shell: &'static str,
-}
 
 /// A host with edgecert's configuration, because certmonger passes no variables to its command.
 fn host(service: &Sandbox) -> Client {
@@ -42,49 +30,39 @@ fn host(service: &Sandbox) -> Client {
     namespaces
 }
 
-impl Certificate<'_> {
-    /// Runs `getcert`, which waits until certmonger has run the post-save command.
-    fn getcert(&self, arguments: &str) -> ClientOutput {
-        self.namespaces.run(SESSION.into_iter().chain([format!("getcert {arguments}").as_str()]))
-    }
-}
-
-impl ClientCertificate for Certificate<'_> {
-    fn client(&self) -> &Client {
-        self.namespaces
-    }
-
-    fn files(&self) -> [PathBuf; 2] {
-        ["fullchain.pem", "privkey.pem"].map(|file| self.namespaces.path(self.directory).join(file))
-    }
-
-    /// Runs the command at the head of the recipe.
-    fn issue(&self) -> ClientOutput {
-        require(self.shell, self.shell);
-        self.namespaces.write(&format!("{}/empty", self.directory), "");
+/// A certificate with the command at the head of the recipe. `getcert` waits until certmonger has run the post-save
+/// command.
+fn certificate(namespaces: &Client) -> ClientCertificate<'_> {
+    let getcert = move |arguments: &str| {
+        namespaces.run(SESSION.into_iter().chain([format!("getcert {arguments}").as_str()]))
+    };
+    let issue = move || {
+        namespaces.write("tls/empty", "");
         let command = commands(SCRIPT).join("\n");
         let command = command.strip_prefix("getcert request -c CA ").unwrap();
-        let command = command.replace("/etc/ssl/example.com", &self.namespaces.path_text(self.directory));
+        let command = command.replace("/etc/ssl/example.com", &namespaces.path_text("tls"));
         // certmonger passes no variables on.
-        let program = format!("/usr/bin/env EDGECERT_BIN={}", self.namespaces.hook());
-        let script = format!("{program} {} {}", self.shell, recipe(SCRIPT).display());
+        let program = format!("/usr/bin/env EDGECERT_BIN={}", namespaces.hook());
+        let script = format!("{program} bash {}", recipe(SCRIPT).display());
         let command = command.replace("/usr/local/bin/edgecert-certmonger", &script);
-        self.getcert(&format!("request -s -w -v -c local {} {command}", self.key))
-    }
-
-    fn renew(&self) -> ClientOutput {
-        let file = format!("{}/cert.pem", self.directory);
-        self.getcert(&format!("resubmit -s -w -v -f {}", self.namespaces.path_text(&file)))
+        getcert(&format!("request -s -w -v -c local -G EC -g 256 {command}"))
+    };
+    ClientCertificate {
+        client: namespaces,
+        files: ["fullchain.pem", "privkey.pem"].map(|file| namespaces.path("tls").join(file)),
+        issue: Box::new(issue),
+        renew: Box::new(move || {
+            getcert(&format!("resubmit -s -w -v -f {}", namespaces.path_text("tls/cert.pem")))
+        }),
     }
 }
-
-const ECDSA: &str = "-G EC -g 256";
 
 #[test]
 fn certmonger_ignores_failed_deployment() {
+    require("bash", "bash");
     let service = sandbox(&DOMAINS);
     let namespaces = host(&service);
-    let certificate = Certificate { namespaces: &namespaces, directory: "tls", key: ECDSA, shell: "bash" };
+    let certificate = certificate(&namespaces);
     assert_sequence(&service, &certificate, &DOMAINS, "P-256", 0);
     assert_eq!(certificate.chain().len(), 2, "the certificate and its issuer");
 }

@@ -1,13 +1,10 @@
 //! dehydrated with edgecert as `HOOK`, the program that it calls for every operation, set by the command of the README.
 
-use std::path::PathBuf;
-
 use crate::harness::{Sandbox, sandbox, upload_count};
 use crate::readme::{README, attach_command};
 
 use super::{
-    Client, ClientCertificate, ClientOutput, Pebble, assert_later_wins, assert_sequence, client_of,
-    served_record,
+    Client, ClientCertificate, Pebble, assert_later_wins, assert_sequence, client_of, served_record,
 };
 
 const DOMAINS: [&str; 2] = ["a.example", "www.a.example"];
@@ -41,42 +38,21 @@ impl Host {
         Self { client, _ca: ca }
     }
 
-    fn certificate(&self, alias: &'static str, algorithm: &'static str) -> Certificate<'_> {
-        Certificate { host: self, alias, algorithm }
-    }
-}
-
-/// A certificate with its own alias, which names its directory.
-struct Certificate<'a> {
-    host: &'a Host,
-    alias: &'static str,
-    algorithm: &'static str,
-}
-
-impl Certificate<'_> {
-    fn cron(&self, options: &[&str]) -> ClientOutput {
-        let domains = DOMAINS.join(" ");
-        let arguments = ["--config", "config", "--cron", "--domain", &domains, "--alias", self.alias];
-        self.host.client.run([&arguments, &["--algo", self.algorithm][..], options].concat())
-    }
-}
-
-impl ClientCertificate for Certificate<'_> {
-    fn client(&self) -> &Client {
-        &self.host.client
-    }
-
-    fn files(&self) -> [PathBuf; 2] {
-        let directory = self.host.client.path("certs").join(self.alias);
-        ["fullchain.pem", "privkey.pem"].map(|name| directory.join(name))
-    }
-
-    fn issue(&self) -> ClientOutput {
-        self.cron(&[])
-    }
-
-    fn renew(&self) -> ClientOutput {
-        self.cron(&["--force"])
+    /// A certificate with its own alias, which names its directory.
+    fn certificate(&self, alias: &'static str, algorithm: &'static str) -> ClientCertificate<'_> {
+        let client = &self.client;
+        let cron = move |options: &[&str]| {
+            let domains = DOMAINS.join(" ");
+            let arguments = ["--config", "config", "--cron", "--domain", &domains, "--alias", alias];
+            client.run([&arguments, &["--algo", algorithm][..], options].concat())
+        };
+        let directory = client.path("certs").join(alias);
+        ClientCertificate {
+            client,
+            files: ["fullchain.pem", "privkey.pem"].map(|name| directory.join(name)),
+            issue: Box::new(move || cron(&[])),
+            renew: Box::new(move || cron(&["--force"])),
+        }
     }
 }
 
@@ -100,7 +76,7 @@ fn dehydrated_keys_of_both_types_share_site() {
     let uploads = upload_count(&service);
     for certificate in &certificates {
         // `unchanged_cert` of either.
-        let output = certificate.cron(&[]).succeeds();
+        let output = certificate.issue().succeeds();
         assert!(output.stdout.contains("Skipping renew"), "{}", output.stdout);
     }
     assert_eq!(upload_count(&service), uploads, "unchanged_cert leaves the earlier certificate alone");
@@ -117,7 +93,7 @@ fn next_dehydrated_run_retries_deployment() {
     let api = &service.endpoints().api;
     host.client = host.client.env("EDGECERT_BASE_URL", api).env("EDGECERT_TIMEOUT", "90");
     let certificate = host.certificate("a.example", "rsa");
-    certificate.cron(&[]).succeeds();
+    certificate.issue().succeeds();
     assert_eq!(served_record(&service, &DOMAINS).chain, certificate.chain());
 }
 
@@ -136,7 +112,7 @@ fn other_dehydrated_operations_are_silent() {
     let config = host.client.read("config");
     host.client.write("config", &format!("{config}\nHOOK={observed}\n"));
     for _ in 0..2 {
-        host.certificate("a.example", "rsa").cron(&[]).succeeds();
+        host.certificate("a.example", "rsa").issue().succeeds();
     }
 
     let calls = host.client.read("calls");

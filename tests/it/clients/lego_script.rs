@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 
@@ -83,44 +83,21 @@ impl Host {
         self.shell.run(["-c", &line])
     }
 
-    fn certificate(&self, directory: &'static str, key_type: &'static str) -> Certificate<'_> {
-        Certificate { host: self, directory, key_type }
-    }
-}
-
-/// A certificate with its own `LEGO_PATH`.
-struct Certificate<'a> {
-    host: &'a Host,
-    directory: &'static str,
-    key_type: &'static str,
-}
-
-impl Certificate<'_> {
-    fn run(&self, renew_options: &str) -> ClientOutput {
-        let path = self.host.shell.path_text(self.directory);
-        let variables = format!("LEGO_PATH={path} LEGO_RENEW_OPTIONS='{renew_options}'");
-        let options =
-            format!("--domains {} --key-type {} --http --http.webroot web", DOMAINS[1], self.key_type);
-        self.host.cron(&variables, DOMAINS[0], &options)
-    }
-}
-
-impl ClientCertificate for Certificate<'_> {
-    fn client(&self) -> &Client {
-        &self.host.shell
-    }
-
-    fn files(&self) -> [PathBuf; 2] {
-        let directory = self.host.shell.path(self.directory).join("certificates");
-        ["a.example.crt", "a.example.key"].map(|name| directory.join(name))
-    }
-
-    fn issue(&self) -> ClientOutput {
-        self.run("")
-    }
-
-    fn renew(&self) -> ClientOutput {
-        self.run(self.host.renew_options)
+    /// A certificate with its own `LEGO_PATH`.
+    fn certificate(&self, directory: &'static str, key_type: &'static str) -> ClientCertificate<'_> {
+        let run = move |renew_options: &str| {
+            let path = self.shell.path_text(directory);
+            let variables = format!("LEGO_PATH={path} LEGO_RENEW_OPTIONS='{renew_options}'");
+            let options = format!("--domains {} --key-type {key_type} --http --http.webroot web", DOMAINS[1]);
+            self.cron(&variables, DOMAINS[0], &options)
+        };
+        let directory = self.shell.path(directory).join("certificates");
+        ClientCertificate {
+            client: &self.shell,
+            files: ["a.example.crt", "a.example.key"].map(|name| directory.join(name)),
+            issue: Box::new(move || run("")),
+            renew: Box::new(move || run(self.renew_options)),
+        }
     }
 }
 
@@ -136,7 +113,7 @@ fn lego_script_survives_failed_renewal() {
         let host = if is_lego_5 { host.with_lego_5() } else { host };
         let certificate = host.certificate("lego", lego_type);
         assert_sequence(&service, &certificate, &DOMAINS, key_type, failure);
-        let output = certificate.run("").succeeds();
+        let output = certificate.issue().succeeds();
         assert!(output.stderr.contains(message), "{}", output.stderr);
         for directory in ["lego", "lego/certificates"] {
             assert_eq!(client_of(&host.shell, directory), "lego", "{directory}");
@@ -187,7 +164,7 @@ fn sync_finishes_deployment_killed_by_lego() {
     assert!(output.exits_with(255).stderr.contains("signal: killed"));
     service.hold_pushes(false);
 
-    let again = certificate.run("").succeeds();
+    let again = certificate.issue().succeeds();
     assert!(again.stderr.contains("no renewal"), "lego does not repeat the hook: {}", again.stderr);
     let state = host.shell.path("state");
     let pending = || {

@@ -12,22 +12,32 @@ use super::record::Record;
 use super::{Client, ClientOutput, certificates, served_record};
 
 /// A certificate that a client issues and renews, and for which it runs the hook.
-pub(super) trait ClientCertificate {
+pub(super) struct ClientCertificate<'a> {
     /// The client, in whose home the hook keeps its state.
-    fn client(&self) -> &Client;
-
+    pub(super) client: &'a Client,
     /// The full chain and the key.
-    fn files(&self) -> [PathBuf; 2];
+    pub(super) files: [PathBuf; 2],
+    pub(super) issue: Box<Call<'a>>,
+    pub(super) renew: Box<Call<'a>>,
+}
 
-    /// Orders the first certificate.
-    fn issue(&self) -> ClientOutput;
+/// A call of the client.
+type Call<'a> = dyn Fn() -> ClientOutput + Sync + 'a;
+
+impl ClientCertificate<'_> {
+    /// Orders the first certificate, or calls the client again for one that is not due.
+    pub(super) fn issue(&self) -> ClientOutput {
+        (self.issue)()
+    }
 
     /// Renews the certificate, which is not due, as the client's timer would.
-    fn renew(&self) -> ClientOutput;
+    pub(super) fn renew(&self) -> ClientOutput {
+        (self.renew)()
+    }
 
     /// The certificates on disk.
-    fn chain(&self) -> Vec<String> {
-        certificates(&fs::read_to_string(&self.files()[0]).unwrap())
+    pub(super) fn chain(&self) -> Vec<String> {
+        certificates(&fs::read_to_string(&self.files[0]).unwrap())
     }
 }
 
@@ -36,7 +46,7 @@ pub(super) trait ClientCertificate {
 #[track_caller]
 pub(super) fn assert_sequence(
     service: &Sandbox,
-    certificate: &impl ClientCertificate,
+    certificate: &ClientCertificate<'_>,
     domains: &[&str],
     key_type: &str,
     failure: i32,
@@ -68,7 +78,7 @@ pub(super) fn assert_sequence(
 #[track_caller]
 pub(super) fn assert_later_wins(
     service: &Sandbox,
-    [first, second]: [&impl ClientCertificate; 2],
+    [first, second]: [&ClientCertificate<'_>; 2],
     domains: &[&str],
 ) {
     first.issue().succeeds();
@@ -76,17 +86,14 @@ pub(super) fn assert_later_wins(
     assert_sync_sends_nothing(service, first);
     for (later, earlier) in [(second, first), (first, second)] {
         wait_for_later_date();
-        if later.files()[0].exists() { later.renew() } else { later.issue() }.succeeds();
+        if later.files[0].exists() { later.renew() } else { later.issue() }.succeeds();
         assert_ne!(type_of_key(later), type_of_key(earlier));
         assert_eq!(served(service, later, domains).id, record.id, "nothing is duplicated");
 
         synced(service, later).succeeds();
         assert_sync_sends_nothing(service, later);
-        assert_eq!(
-            served(service, later, domains).id,
-            record.id,
-            "sync leaves the earlier certificate alone"
-        );
+        let id = served(service, later, domains).id;
+        assert_eq!(id, record.id, "sync leaves the earlier certificate alone");
         let counts = synced(service, later).args(["--json"]).succeeds().json()["counts"].clone();
         assert_eq!((&counts["total"], &counts["superseded"]), (&2.into(), &1.into()), "{counts}");
     }
@@ -94,7 +101,7 @@ pub(super) fn assert_later_wins(
 
 /// The only record, after asserting that it holds this certificate and is served.
 #[track_caller]
-fn served(service: &Sandbox, certificate: &impl ClientCertificate, domains: &[&str]) -> Record {
+fn served(service: &Sandbox, certificate: &ClientCertificate<'_>, domains: &[&str]) -> Record {
     let record = served_record(service, domains);
     assert_eq!(record.chain, certificate.chain());
     record
@@ -106,19 +113,19 @@ pub(super) fn fail_uploads(service: &Sandbox) {
 }
 
 /// The `sync` of the host on which the client runs.
-fn synced(service: &Sandbox, certificate: &impl ClientCertificate) -> Hook {
-    sync(service, &certificate.client().path("state")).env("EDGECERT_ALLOW_UNTRUSTED", "true")
+fn synced(service: &Sandbox, certificate: &ClientCertificate<'_>) -> Hook {
+    sync(service, &certificate.client.path("state")).env("EDGECERT_ALLOW_UNTRUSTED", "true")
 }
 
 #[track_caller]
-fn assert_sync_sends_nothing(service: &Sandbox, certificate: &impl ClientCertificate) {
+fn assert_sync_sends_nothing(service: &Sandbox, certificate: &ClientCertificate<'_>) {
     let uploads = upload_count(service);
     synced(service, certificate).succeeds();
     assert_eq!(upload_count(service), uploads, "sync has nothing to send");
 }
 
-fn type_of_key(certificate: &impl ClientCertificate) -> String {
-    let [cert, key] = certificate.files();
+fn type_of_key(certificate: &ClientCertificate<'_>) -> String {
+    let [cert, key] = &certificate.files;
     let check = edgecert().args(["check", "--json", "--allow-untrusted", "--cert"]).args([cert]);
     let report = check.args(["--key"]).args([key]).succeeds().json();
     report["certificate"]["key_type"].as_str().unwrap().to_owned()

@@ -1,7 +1,7 @@
 //! uacme as `hooks/uacme/edgecert-uacme` runs it from cron, with RSA and EC keys, under dash and bash.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::harness::{Sandbox, request_lines, require, require_tracer, sandbox};
 
@@ -36,63 +36,40 @@ impl Host {
         self.shell.run(["-c", &format!("PATH=bin:$PATH; set -e; {command}; echo the next command")])
     }
 
-    fn certificate(&self, directory: &'static str, key_type: &'static str) -> Certificate<'_> {
+    /// A certificate with its own directory of configuration.
+    fn certificate(&self, directory: &'static str, key_type: &'static str) -> ClientCertificate<'_> {
         let url = self.ca.directory();
         self.line(&format!("uacme --yes --confdir {directory} --acme-url {url} new")).succeeds();
-        Certificate { host: self, directory, key_type }
-    }
-}
-
-/// A certificate with its own directory of configuration.
-struct Certificate<'a> {
-    host: &'a Host,
-    directory: &'static str,
-    key_type: &'static str,
-}
-
-impl Certificate<'_> {
-    /// Runs the cron line. `true` accepts every challenge.
-    fn run(&self, options: &str) -> ClientOutput {
-        let (shell, url) = (self.host.shell.program_text(), self.host.ca.directory());
-        let Self { directory, key_type, .. } = self;
-        self.host.line(&format!(
-            "{shell} {SCRIPT} --acme-url {url} --confdir {directory} --type {key_type} --no-ocsp \
-             --hook /bin/true {options} issue {}",
-            DOMAINS.join(" ")
-        ))
-    }
-}
-
-impl Certificate<'_> {
-    fn remove_earlier_certificates(&self) {
-        for file in fs::read_dir(self.files()[0].parent().unwrap()).unwrap() {
-            let path = file.unwrap().path();
-            if path.file_name().unwrap().to_string_lossy().starts_with("cert-") {
-                fs::remove_file(path).unwrap();
-            }
+        // The cron line. `true` accepts every challenge.
+        let run = move |options: &str| {
+            let (shell, url) = (self.shell.program_text(), self.ca.directory());
+            self.line(&format!(
+                "{shell} {SCRIPT} --acme-url {url} --confdir {directory} --type {key_type} --no-ocsp \
+                 --hook /bin/true {options} issue {}",
+                DOMAINS.join(" ")
+            ))
+        };
+        let path = self.shell.path(directory);
+        ClientCertificate {
+            client: &self.shell,
+            files: ["a.example/cert.pem", "private/a.example/key.pem"].map(|name| path.join(name)),
+            issue: Box::new(move || run("")),
+            renew: Box::new(move || {
+                remove_earlier_certificates(&path.join("a.example"));
+                run("--force")
+            }),
         }
     }
 }
 
-impl ClientCertificate for Certificate<'_> {
-    fn client(&self) -> &Client {
-        &self.host.shell
-    }
-
-    fn files(&self) -> [PathBuf; 2] {
-        let directory = self.host.shell.path(self.directory);
-        [directory.join("a.example/cert.pem"), directory.join("private/a.example/key.pem")]
-    }
-
-    fn issue(&self) -> ClientOutput {
-        self.run("")
-    }
-
-    /// uacme keeps the earlier certificate under the second of the renewal, and fails if that name exists: two renewals
-    /// within a second need one of them out of the way.
-    fn renew(&self) -> ClientOutput {
-        self.remove_earlier_certificates();
-        self.run("--force")
+/// uacme keeps the earlier certificate under the second of the renewal, and fails if that name exists: two renewals
+/// within a second need one of them out of the way.
+fn remove_earlier_certificates(directory: &Path) {
+    for file in fs::read_dir(directory).unwrap() {
+        let path = file.unwrap().path();
+        if path.file_name().unwrap().to_string_lossy().starts_with("cert-") {
+            fs::remove_file(path).unwrap();
+        }
     }
 }
 
@@ -105,13 +82,13 @@ fn uacme_script_survives_failed_renewal() {
     assert!(!failed.stdout.contains("the next command"), "set -e notices the failure: {}", failed.stdout);
 
     let requests = request_lines(&service).len();
-    let current = certificate.run("").succeeds();
+    let current = certificate.issue().succeeds();
     assert_eq!((current.stdout.as_str(), current.stderr.as_str()), ("the next command\n", ""));
     assert_eq!(request_lines(&service).len(), requests, "a certificate that is not due is no failure");
 
     // Pebble does not know this account.
     host.shell.write("uacme/private/key.pem", "no key");
-    certificate.run("--force").exits_with(2);
+    certificate.renew().exits_with(2);
 }
 
 /// The line as written at the head of the script, with the hook for challenges of uacme's package.
