@@ -45,17 +45,9 @@ fn refusal_is_one_line_and_sends_nothing() {
     assert_eq!(request_lines(&service), Vec::<String>::new());
 }
 
-/// A certificate that expired long ago.
-fn expired_lineage() -> Lineage {
-    let key = ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"];
-    let lineage = Lineage::from_openssl(&key, &["-days", "20"]);
-    lineage.sign_between("20200101000000Z", "20200201000000Z");
-    lineage
-}
-
 #[test]
 fn all_failed_checks_are_reported() {
-    let lineage = expired_lineage();
+    let lineage = Lineage::expired();
     openssl(lineage.path(), &["genpkey", "-algorithm", "ED25519", "-out", "privkey.pem"]);
     let json = check(&lineage).args(["--domain", "b.example"]).exits_with(65).json();
     for failed in ["validity", "names", "key"] {

@@ -9,8 +9,6 @@ use std::fs;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -18,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::harness::{
     DAY, Fault, Hook, IssuedCert, Lineage, Options, Output, RecordedRequest, Sandbox, bind, edgecert,
-    env_var, fingerprint, record_of, sandbox_with, set_back, test_ca, world,
+    env_var, fingerprint, in_parallel, record_of, sandbox_with, set_back, test_ca, world,
 };
 
 const WORLDS: u64 = 100;
@@ -178,7 +176,7 @@ impl World {
         let config =
             format!("edge_address = '{}'\nwait = 1\ntimeout = 5\n{}{entries}", self.edges, self.settings);
         let hook = edgecert().against(&self.service).without_env("EDGECERT_EDGE_ADDRESS");
-        hook.with_config(&config).env("EDGECERT_STATE_DIR", self.state_dir())
+        hook.with_config(&config).with_state(self.state_dir())
     }
 
     fn hook(&mut self, number: usize, flags: &[&str]) {
@@ -440,25 +438,13 @@ fn every_host_converges() {
 
 /// Runs the worlds with these seeds; returns how many were served completely.
 fn converge_all(seeds: Range<u64>) -> usize {
-    let (next, served) = (AtomicU64::new(seeds.start), AtomicUsize::new(0));
-    let failures = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if !seeds.contains(&seed) {
-                        return;
-                    }
-                    match try_world(seed) {
-                        Ok(is_served) => drop(served.fetch_add(usize::from(is_served), Ordering::Relaxed)),
-                        Err(failure) => failures.lock().unwrap().push(failure),
-                    }
-                }
-            });
+    let (mut served, mut failures) = (0, Vec::new());
+    for result in in_parallel(THREADS, seeds, try_world) {
+        match result {
+            Ok(is_served) => served += usize::from(is_served),
+            Err(failure) => failures.push(failure),
         }
-    });
-    let failures: Vec<String> = failures.into_inner().unwrap();
+    }
     assert!(failures.is_empty(), "{} worlds:\n{}", failures.len(), failures.join("\n\n"));
-    served.into_inner()
+    served
 }

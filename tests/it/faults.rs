@@ -13,10 +13,8 @@ fn upload_with_fault(fault: Fault, timeout: &str) -> (crate::harness::Sandbox, c
     let service = sandbox(&["a.example"]);
     service.add_fault(fault);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let files = ["cert", "key"]
-        .map(|kind| lineage.read(if kind == "cert" { "fullchain.pem" } else { "privkey.pem" }));
     let hook = edgecert().against(&service);
-    let [cert, key] = [hook.write_file("cert.pem", &files[0]), hook.write_file("key.pem", &files[1])];
+    let [cert, key] = ["fullchain.pem", "privkey.pem"].map(|name| hook.write_file(name, &lineage.read(name)));
     let hook = hook.args(["--json", "--wait", "0", "--domain", "a.example", "--timeout", timeout]);
     (service, hook.args(["--cert".as_ref(), cert.as_os_str(), "--key".as_ref(), key.as_os_str()]))
 }
@@ -39,11 +37,8 @@ fn temporary_faults_are_retried() {
         let output = hook.run();
         assert_eq!(output.code, 0, "{name}\n{}", output.stderr);
         assert_eq!(output.json()["uploads"][0]["attempts"], 2, "{name}");
-        assert_eq!(
-            (upload_count(&service), service.certs().len()),
-            (2, 1),
-            "{name}: a retry creates no second record"
-        );
+        let counts = (upload_count(&service), service.certs().len());
+        assert_eq!(counts, (2, 1), "{name}: a retry creates no second record");
     });
 }
 
@@ -120,10 +115,9 @@ fn unreachable_service_is_temporary() {
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let hook = fresh(&service, &lineage).args(["--timeout", "1"]);
     // Port 1, because a port that was free a moment ago may belong to another test by now.
-    hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1")
-        .exits_with(75)
-        .says("cannot reach the service at 127.0.0.1:1: Connection refused")
-        .says("edgecert: hint: run `edgecert sync` to retry");
+    let output = hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
+    output.says("cannot reach the service at 127.0.0.1:1: Connection refused");
+    output.says("edgecert: hint: run `edgecert sync` to retry");
 }
 
 #[test]
@@ -157,8 +151,7 @@ fn failed_site_does_not_stop_others() {
 fn rejected_api_key_ends_run() {
     let (service, both) = sandbox_and_lineage(&["a.example", "b.example"]);
     service.add_fault(Fault::status("GET /api/certs", 503).times(999));
-    let hook = fresh(&service, &both).env("EDGECERT_API_KEY", "another");
-    hook.exits_with(77);
+    fresh(&service, &both).env("EDGECERT_API_KEY", "another").exits_with(77);
     let hook = fresh(&service, &both).env("EDGECERT_API_KEY", "another").args(["--wait", "0"]);
     hook.for_domain("a.example").for_domain("b.example").exits_with(77);
     assert_eq!(upload_count(&service), 1, "the private key must not be sent again");

@@ -5,16 +5,11 @@ use expect_test::expect;
 use serde_json::json;
 
 use crate::harness::{
-    Fault, Lineage, Options, account, edgecert, fresh, is_bound_to, record, record_of, request_lines,
-    sandbox_with, test_ca, upload_count, world,
+    Fault, Lineage, Options, P256, RSA, account, edgecert, fresh, is_bound_to, record, record_of,
+    request_lines, sandbox_with, test_ca, upload_count, world,
 };
 
 const UPDATE: &str = "POST /api/sites/*/update";
-
-/// A lineage issued later than those of the test CA, which are dated yesterday.
-fn issued_later() -> Lineage {
-    Lineage::from_openssl(&["ecparam", "-genkey", "-noout", "-name", "prime256v1"], &["-days", "20"])
-}
 
 #[test]
 fn shrink_guard_keeps_names_of_bound_sites() {
@@ -49,11 +44,8 @@ fn hint_of_shrink_guard_works() {
         let (lineage, other) = (Lineage::issued_for(&["x.example"]), Lineage::issued_for(&[names]));
         for flags in [&[][..], &["--rebind"]] {
             let output = fresh(&service, &lineage).args(flags).exits_with(65);
-            assert!(
-                output.stderr.contains(LEAVE) && !output.stderr.contains("--rebind"),
-                "{}",
-                output.stderr
-            );
+            output.says(LEAVE);
+            assert!(!output.stderr.contains("--rebind"), "{}", output.stderr);
         }
         let bare = ["--json", "--domain", "y.example", "--wait", "0"];
         let id = fresh(&service, &other).args(bare).exits_with(69).json()["uploads"][0]["id"].to_string();
@@ -94,17 +86,15 @@ fn rebind_leaves_a_shared_record() {
 #[test]
 fn older_guard_keeps_newer_edge_certificate() {
     let service = account(&[(10, "a.example", None)], &[]);
-    let (older, newer) = (Lineage::issued_for(&["a.example"]), issued_later());
+    // The test CA dates its certificates yesterday.
+    let (older, newer) = (Lineage::issued_for(&["a.example"]), Lineage::from_openssl(&P256));
     fresh(&service, &newer).succeeds();
 
-    let output = fresh(&service, &older).exits_with(65);
-    let shown = output.snapshot();
-    assert!(
-        shown.contains("guarded: certificate 1001 (")
-            && shown.contains(") was issued at DATE, later than the new one"),
-        "{shown}"
-    );
-    assert!(shown.contains("--allow-older` to go back to this one"), "{shown}");
+    let shown = fresh(&service, &older).exits_with(65).snapshot();
+    let parts = ["guarded: certificate 1001 (", ") was issued at DATE, later than the new one"];
+    for part in parts.into_iter().chain(["--allow-older` to go back to this one"]) {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
     fresh(&service, &older).args(["--rebind"]).exits_with(65);
     assert_eq!(upload_count(&service), 1, "only the newer one was sent");
 
@@ -116,10 +106,8 @@ fn older_guard_keeps_newer_edge_certificate() {
 fn lets_guard_keeps_system_records() {
     let service = account(&[(10, "a.example", Some(5))], &[record(5, "a.example", "lets")]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    fresh(&service, &lineage)
-        .exits_with(65)
-        .says("the service itself issues and renews certificate 5")
-        .says("--replace-lets");
+    let output = fresh(&service, &lineage).exits_with(65);
+    output.says("the service itself issues and renews certificate 5").says("--replace-lets");
     assert_eq!(upload_count(&service), 0);
 
     fresh(&service, &lineage).args(["--replace-lets"]).succeeds();
@@ -156,14 +144,10 @@ fn creation_without_binding_is_repaired() {
 #[test]
 fn binding_without_effect_fails() {
     let ignoring = json!({"ok": true, "site": {}, "ignored_fields": ["cert_id"]});
+    let forbidden = "could not be bound to certificate 5: the service refused the request (403)";
     let rows = [
         (Fault::status(UPDATE, 200).body(ignoring), 69, "a.example: refused", "the service ignored cert_id"),
-        (
-            Fault::status(UPDATE, 403),
-            69,
-            "a.example: refused",
-            "could not be bound to certificate 5: the service refused the request (403)",
-        ),
+        (Fault::status(UPDATE, 403), 69, "a.example: refused", forbidden),
         (Fault::status(UPDATE, 503).times(99), 75, "a.example: queued", "the service is unavailable (503)"),
     ];
     for (fault, code, site, message) in rows {
@@ -190,10 +174,8 @@ fn other_covered_sites_are_only_reported() {
     );
     let lineage = Lineage::issued_for(&["*.example"]);
     let output = fresh(&service, &lineage).for_domain("a.example").args(["--json"]).succeeds();
-    assert_eq!(
-        output.sites(),
-        ["a.example: served", "b.example: served", "c.example: misbound", "d.example: skipped"]
-    );
+    let others = ["b.example: served", "c.example: misbound", "d.example: skipped"];
+    assert_eq!(output.sites(), [&["a.example: served"], &others[..]].concat());
     assert_eq!(upload_count(&service), 1);
 }
 
@@ -219,12 +201,11 @@ fn site_reached_by_another_upload_is_served() {
 #[test]
 fn older_guard_sees_all_addresses_and_key_types() {
     let [service, behind] = [0, 1].map(|_| account(&[(10, "a.example", None)], &[]));
-    let rsa = ["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
-    let (older, newer) = (Lineage::issued_for(&["a.example"]), Lineage::from_openssl(&rsa, &["-days", "20"]));
+    let (older, newer) = (Lineage::issued_for(&["a.example"]), Lineage::from_openssl(&RSA));
     fresh(&service, &older).succeeds();
     fresh(&behind, &newer).succeeds();
     let both = format!("{},{}", service.endpoints().edge, behind.endpoints().edge);
-    fresh(&service, &older).env("EDGECERT_EDGE_ADDRESS", both).exits_with(65).says("later than the new one");
+    fresh(&service, &older).facing(both).exits_with(65).says("later than the new one");
 }
 
 #[test]

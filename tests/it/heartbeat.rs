@@ -113,7 +113,7 @@ fn each_outcome_arrives_with_a_summary() {
     let (heartbeats, state) = (Heartbeats::start(), TempDir::new().unwrap());
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
-    let sync = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path()).args(["sync"]);
+    let sync = edgecert().against(&service).with_state(state.path()).args(["sync"]);
     let output = with_heartbeat(sync, &heartbeats.url(), "").succeeds();
     assert_eq!(output.stderr, "");
     let call = heartbeats.only_call();

@@ -7,7 +7,8 @@ use std::fs;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Hook, Lineage, TlsServer, configured, deploy, edgecert, sandbox_and_lineage, state_files, sync, test_ca,
+    Hook, Lineage, P256, TlsServer, configured, deploy, edgecert, sandbox_and_lineage, state_files, sync,
+    test_ca,
 };
 
 /// The last hint of a failed run.
@@ -23,27 +24,23 @@ fn only_an_unknown_issuer_suggests_a_ca_file() {
     const CLOCK: &str = "check the clock of this host; if it is right, ";
     let trusted = |names: &[&str], days| test_ca().issue_between(names, days).unwrap();
     let lineage = Lineage::issued_for(&["a.example"]);
-    let untrusted = Lineage::from_openssl(&["ecparam", "-name", "prime256v1", "-genkey"], &[]);
+    let untrusted = Lineage::from_openssl(&P256);
+    let to_renew = format!("{CLOCK}the service has to renew its certificate");
+    let to_wait = format!("{CLOCK}wait until the certificate is valid");
     for (issued, hinted) in [
-        (
-            Some(trusted(&["localhost"], [-20, -10])),
-            format!("{CLOCK}the service has to renew its certificate"),
-        ),
-        (Some(trusted(&["localhost"], [10, 20])), format!("{CLOCK}wait until the certificate is valid")),
+        (Some(trusted(&["localhost"], [-20, -10])), &*to_renew),
+        (Some(trusted(&["localhost"], [10, 20])), &to_wait),
         (
             Some(trusted(&["other.example"], [-1, 10])),
-            "check the host in the base URL; the certificate has to name it".into(),
+            "check the host in the base URL; the certificate has to name it",
         ),
-        (None, "if the service uses a private CA, pass its certificate with --ca-file".into()),
+        (None, "if the service uses a private CA, pass its certificate with --ca-file"),
     ] {
         if let Some(issued) = &issued {
             lineage.save(issued);
         }
         let files = if issued.is_some() { &lineage } else { &untrusted };
-        let server = TlsServer::start(
-            files,
-            &["-cert", "cert.pem", "-key", "privkey.pem", "-cert_chain", "chain.pem"],
-        );
+        let server = TlsServer::start(files, &["-cert_chain", "chain.pem"]);
         let url = format!("https://localhost:{}", server.address.port());
         let hook = edgecert().env("EDGECERT_BASE_URL", url).env("EDGECERT_API_KEY", "key");
         assert_eq!(hint(hook.args(["sites", "list"]), 78), hinted);
@@ -63,20 +60,14 @@ fn long_files_suggest_no_other_user() {
     let state_file = fs::OpenOptions::new().write(true).open(&state_files(state.path())[0]).unwrap();
     state_file.set_len(1 << 30).unwrap();
     let call = |arguments: &[&str]| edgecert().against(&service).args(arguments);
+    let pem = "check the path; pass the PEM file of one certificate or key";
+    let too_large = "check the path; the file is too large";
     let rows = [
-        (
-            call(&["check", "--cert", large]),
-            66,
-            "check the path; pass the PEM file of one certificate or key",
-        ),
+        (call(&["check", "--cert", large]), 66, pem),
         (call(&["check", "--cert", &long]), 66, "check the path"),
-        (call(&["sites", "list", "--config", large]), 78, "check the path; the file is too large"),
-        (call(&["sites", "list", "--api-key-file", large]), 78, "check the path; the file is too large"),
-        (
-            call(&["sites", "update", "a.example", "--from", large]),
-            66,
-            "check the path; the file is too large",
-        ),
+        (call(&["sites", "list", "--config", large]), 78, too_large),
+        (call(&["sites", "list", "--api-key-file", large]), 78, too_large),
+        (call(&["sites", "update", "a.example", "--from", large]), 66, too_large),
         (configured(sync(&service, state.path()), &[&lineage]), 78, "examine it and move it away, or "),
     ];
     for (hook, code, expected) in rows {
@@ -87,6 +78,6 @@ fn long_files_suggest_no_other_user() {
 
 #[test]
 fn unusable_state_directory_suggests_another_one() {
-    let forget = edgecert().env("EDGECERT_STATE_DIR", "/dev/null/state").args(["status", "--forget", "x"]);
+    let forget = edgecert().with_state("/dev/null/state").args(["status", "--forget", "x"]);
     assert_eq!(hint(forget, 66), "name another directory with --state-dir");
 }

@@ -4,20 +4,15 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use edgecert_sandbox::RecordedRequest;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Fault, Fleet, Hook, Lineage, Nginx, Options, Sandbox, deploy, fresh, request_lines, sandbox,
-    sandbox_with, test_ca, upload_count,
+    Fault, Fleet, Hook, Lineage, Nginx, RecordedRequest, Sandbox, deploy, fresh, request_lines, sandbox,
+    test_ca, tls_sandbox, upload_count,
 };
 
 const UPLOAD: &str = "POST /api/certs/upload";
-
-fn tls_sandbox(domains: &[&str]) -> Sandbox {
-    sandbox_with(Options { tls: true, ..Options::default() }, domains)
-}
 
 /// The versions of HTTP that a sandbox was addressed in, each once.
 fn versions(service: &Sandbox) -> Vec<String> {

@@ -4,16 +4,16 @@
 //! for every name but those of `INWARD_CALLS`; a kill after a call is a kill before the next.
 
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    API_KEY, Hook, Lineage, Sandbox, edgecert, fingerprint, sandbox_and_lineage, system_calls,
+    API_KEY, Hook, Lineage, Sandbox, edgecert, fingerprint, print_uncaptured, sandbox_and_lineage,
+    system_calls,
 };
 
 pub(crate) const SITE: &str = "a.example";
@@ -81,7 +81,7 @@ impl Scene {
     }
 
     pub(crate) fn call(&self) -> Hook {
-        edgecert().against(&self.service).env("EDGECERT_STATE_DIR", self.state())
+        edgecert().against(&self.service).with_state(self.state())
     }
 
     pub(crate) fn state(&self) -> PathBuf {
@@ -122,23 +122,17 @@ impl Scene {
     /// Asserts that the intent is recorded.
     fn assert_intent(&self, at: &str) {
         let only_state = self.only_state().unwrap_or_else(|| panic!("{at}: the intent is lost"));
-        assert_eq!(
-            only_state["certificate"]["fingerprint"],
-            fingerprint(&self.lineage.read("cert.pem")),
-            "{at}"
-        );
-        assert_eq!(
-            only_state["lineage"]["cert"],
-            self.lineage.file("fullchain.pem").to_str().unwrap(),
-            "{at}"
-        );
+        let (leaf, cert) =
+            (fingerprint(&self.lineage.read("cert.pem")), json!(self.lineage.file("fullchain.pem")));
+        assert_eq!(only_state["certificate"]["fingerprint"], leaf, "{at}");
+        assert_eq!(only_state["lineage"]["cert"], cert, "{at}");
     }
 
     /// The only state file.
     pub(crate) fn only_state(&self) -> Option<Value> {
-        let mut state_files = files(&self.state())
-            .into_iter()
-            .filter(|file| file.extension().is_some_and(|ending| ending == "json"));
+        let state_files = files(&self.state()).into_iter();
+        let mut state_files =
+            state_files.filter(|file| file.extension().is_some_and(|ending| ending == "json"));
         let only_state = state_files.next().map(|file| fs::read_to_string(file).unwrap());
         assert!(state_files.next().is_none(), "there are two state files");
         only_state.map(|text| serde_json::from_str(&text).unwrap())
@@ -158,10 +152,8 @@ impl Scene {
         self.assert_bound(at);
         self.assert_intent(at);
         let only_state = self.only_state().unwrap();
-        assert!(
-            only_state["pending_since"].is_null() && only_state["result"]["exit_code"] == 0,
-            "{at}: {only_state}"
-        );
+        let is_done = only_state["pending_since"].is_null() && only_state["result"]["exit_code"] == 0;
+        assert!(is_done, "{at}: {only_state}");
         let left = files(&self.state());
         let temporary: Vec<_> =
             left.iter().filter(|file| file.extension().is_some_and(|ending| ending == "new")).collect();
@@ -190,10 +182,8 @@ fn kill_at_every_call(what: &str, scene: fn() -> Scene, run: Run) {
             if output.status.success() {
                 break;
             }
-            assert!(
-                output.status.signal() == Some(9) && trace.contains("killed by SIGKILL"),
-                "{at}: {output:?}"
-            );
+            let is_killed = output.status.signal() == Some(9) && trace.contains("killed by SIGKILL");
+            assert!(is_killed, "{at}: {output:?}");
             points += 1;
             scene.assert_clean(&at);
             if scene.was_requested() {
@@ -205,12 +195,9 @@ fn kill_at_every_call(what: &str, scene: fn() -> Scene, run: Run) {
             scene.assert_clean(&at);
         }
     }
-    let mut shown = std::io::stderr().lock();
-    writeln!(shown, "{what}: killed at {points} points, at {after_request} of them after a request").unwrap();
-    assert!(
-        points > 60 && after_request > 15,
-        "the run has become unexpectedly short: {points}, {after_request}"
-    );
+    let shown = format!("{what}: killed at {points} points, at {after_request} of them after a request");
+    print_uncaptured(&shown);
+    assert!(points > 60 && after_request > 15, "the run has become unexpectedly short: {shown}");
 }
 
 #[test]

@@ -7,8 +7,6 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use edgecert::bundle::{Bundle, Files};
 use edgecert::check::{self, CheckContext, PathRule, Status};
@@ -20,7 +18,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use time::macros::datetime;
 
-use crate::harness::{cannot_run, env_var};
+use crate::harness::{cannot_run, env_var, in_parallel};
 
 /// The time of cases that give none.
 const NOW: OffsetDateTime = datetime!(2026-06-01 00:00 UTC);
@@ -58,11 +56,8 @@ fn data() -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/x509-limbo");
     let folder = env_var("EDGECERT_LIMBO").map_or_else(beside, PathBuf::from);
     let required = env_var("CI").is_some_and(|ci| ci == "true");
-    assert!(
-        folder.is_dir() || !required,
-        "no x509-limbo data in {}; EDGECERT_LIMBO names its folder",
-        folder.display()
-    );
+    let missing = format!("no x509-limbo data in {}; EDGECERT_LIMBO names its folder", folder.display());
+    assert!(folder.is_dir() || !required, "{missing}");
     folder.is_dir().then_some(folder)
 }
 
@@ -84,14 +79,8 @@ fn case(json: Value) -> Case {
         _ => Vec::new(),
     };
     let (id, note) = (text("id"), text("note"));
-    Case {
-        id,
-        scored: text("category") == "scored",
-        must_pass: text("expect") == "ok",
-        fail_check,
-        note,
-        json,
-    }
+    let (scored, must_pass) = (text("category") == "scored", text("expect") == "ok");
+    Case { id, scored, must_pass, fail_check, note, json }
 }
 
 /// Runs the checks on a case: `None` if it passes, else the names of the checks that failed.
@@ -124,26 +113,12 @@ fn failed_checks(case: &Case) -> Option<Vec<String>> {
 fn run(suite: &str, scored: usize) {
     let Some(data) = data() else { cannot_run(NO_DATA) };
     let cases = cases(&data.join(format!("{suite}.jsonl.xz")));
-    let next = AtomicUsize::new(0);
-    let mismatches = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
-            scope.spawn(|| {
-                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    mismatches.lock().unwrap().extend(mismatch(case, failed_checks(case)));
-                }
-            });
-        }
-    });
-    let mismatches = mismatches.into_inner().unwrap();
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    let mismatches = in_parallel(threads, &cases, |case| mismatch(case, failed_checks(case)));
+    let mismatches: Vec<String> = mismatches.into_iter().flatten().collect();
     assert_eq!(cases.iter().filter(|case| case.scored).count(), scored, "number of scored cases");
-    assert!(
-        mismatches.is_empty(),
-        "{} of {} cases:\n{}",
-        mismatches.len(),
-        cases.len(),
-        mismatches.join("\n")
-    );
+    let (number, all) = (mismatches.len(), cases.len());
+    assert_eq!(number, 0, "{number} of {all} cases:\n{}", mismatches.join("\n"));
 }
 
 /// How a result differs from the suite without being allowed to: a scored case must match, an unscored one may

@@ -5,13 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use edgecert_sandbox::IssuedCert;
 use expect_test::{ExpectFile, expect_file};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{
-    DAY, Hook, Sandbox, account, at_once, edgecert, record_of, scrub_times, set_back, test_ca,
+    DAY, Hook, IssuedCert, Sandbox, account, at_once, edgecert, record_of, scrub_times, set_back, test_ca,
 };
 
 /// A host with lineages, and the service that it deploys to.
@@ -53,7 +52,7 @@ impl Scene {
 
     fn hook(&self, arguments: &[&str]) -> Hook {
         let hook = edgecert().against(&self.service).args(arguments).env("HOME", self.root.path());
-        let mut hook = hook.env("EDGECERT_STATE_DIR", self.root.path().join("state"));
+        let mut hook = hook.with_state(self.root.path().join("state"));
         hook.command().current_dir(self.root.path());
         hook
     }
@@ -247,13 +246,8 @@ fn plan_with_every_step() {
         (6, "blog.example.com", &issue(&["blog.example.com"], [-1, 89])),
         (7, "api.example.com", &issue(&["api.example.com"], [-80, 10])),
     ];
-    let sites = [
-        (NAMES[0], Some(7)),
-        (NAMES[1], Some(6)),
-        (NAMES[2], None),
-        (NAMES[3], Some(5)),
-        (NAMES[4], Some(5)),
-    ];
+    let bound = [Some(7), Some(6), None, Some(5), Some(5)];
+    let sites: Vec<_> = NAMES.into_iter().zip(bound).collect();
     let scene = Scene::new(&sites, &records);
     scene.write("shop", &current);
     capture_command(&expect_file!["look/plan.txt"], &scene, &["plan", "--lineage", "shop"]);
@@ -261,20 +255,13 @@ fn plan_with_every_step() {
 
 /// A host on which the shop was renewed, the blog is pending, and the certificate of the API has expired.
 fn busy_host() -> Scene {
-    let sites = [
-        (SHOP[0], None),
-        (SHOP[1], None),
-        ("api.example.com", None),
-        ("blog.example.com", None),
-        ("docs.example.com", None),
-    ];
+    let others = ["api.example.com", "blog.example.com", "docs.example.com"];
+    let sites: Vec<_> = SHOP.into_iter().chain(others).map(|name| (name, None)).collect();
     let scene = Scene::new(&sites, &[]);
-    for (lineage, names) in
-        [("shop", &SHOP[..]), ("api", &["api.example.com"]), ("docs", &["docs.example.com"])]
-    {
+    let [api, blog, docs] = others.map(|name| [name]);
+    for (lineage, names) in [("shop", &SHOP[..]), ("api", &api), ("docs", &docs), ("blog", &blog)] {
         scene.deploy(lineage, &issue(names, [-30, 60])).succeeds();
     }
-    scene.deploy("blog", &issue(&["blog.example.com"], [-30, 60])).succeeds();
     scene.service.hold_pushes(true);
     scene.deploy("blog", &issue(&["blog.example.com"], [0, 90])).exits_with(75);
     set_back(&scene.root.path().join("state"), DAY);

@@ -56,7 +56,7 @@ impl Recorder {
 
 /// A `sync` whose state directory cannot be created.
 fn failing_sync() -> Hook {
-    edgecert().env("EDGECERT_STATE_DIR", "/dev/null/state").args(["sync"])
+    edgecert().with_state("/dev/null/state").args(["sync"])
 }
 
 #[test]
@@ -81,22 +81,15 @@ fn program_receives_report_without_secrets() {
         .collect();
     names.sort_unstable();
     assert_eq!(names, ["EDGECERT_COMMAND", "EDGECERT_EXIT_CODE", "HOME", "LANG", "LC_ALL", "PATH"]);
-    assert!(
-        environment.contains("EDGECERT_COMMAND=deploy\n") && environment.contains("EDGECERT_EXIT_CODE=69\n")
-    );
+    for variable in ["EDGECERT_COMMAND=deploy\n", "EDGECERT_EXIT_CODE=69\n"] {
+        assert!(environment.contains(variable), "{variable}");
+    }
     for line in key.lines().chain(["sandbox-key"]).filter(|line| !line.starts_with("-----")) {
         assert!(!recorder.read("report").contains(line) && !environment.contains(line), "{line}");
     }
-    assert!(
-        output.stderr.contains("to standard output\n"),
-        "the program's stdout must go to stderr: {}",
-        output.stderr
-    );
-    assert!(
-        output.stderr.ends_with("to standard error\n"),
-        "the program must run after the error is printed: {}",
-        output.stderr
-    );
+    // The program's stdout goes to stderr, and it runs after the error is printed.
+    output.says("to standard output\n");
+    assert!(output.stderr.ends_with("to standard error\n"), "{}", output.stderr);
 }
 
 /// certbot and lego wait until no process holds their pipe, and certbot exits 1 at what it cannot decode.
@@ -160,10 +153,8 @@ fn usage_error_of_hook_notifies() {
         let report: Value = serde_json::from_str(&recorder.read("report")).expect(&output.stderr);
         assert_eq!((&report["command"], &report["exit_code"]), (&"deploy".into(), &2.into()));
         let [line] = lines.as_slice() else { panic!("expected one line: {lines:?}") };
-        assert!(
-            line.contains("]: deploy failed with exit code 2; ") && line.contains(&arguments[0][..6]),
-            "{line}"
-        );
+        assert!(line.contains("]: deploy failed with exit code 2; "), "{line}");
+        assert!(line.contains(&arguments[0][..6]), "{line}");
     }
     let recorder = Recorder::with(SCRIPT);
     let named = ["--config".into(), recorder.path("config.toml"), "--no-such-flag".into()];
@@ -203,10 +194,7 @@ fn program_runs_despite_faulty_configuration() {
             let recorder = Recorder::with(SCRIPT).with_config(&configuration);
             recorder.attach_to(hook).exits_with(78);
             let report: Value = serde_json::from_str(&recorder.read("report")).expect(&configuration);
-            assert_eq!(
-                (&report["exit_code"], recorder.read("arguments").as_str()),
-                (&78.into(), "first word\n")
-            );
+            assert_eq!((&report["exit_code"], &*recorder.read("arguments")), (&78.into(), "first word\n"));
             assert!(report["error"].as_str().unwrap().contains("config.toml:"), "{report}");
         }
     }
@@ -253,10 +241,8 @@ fn failing_program_is_logged() {
     let (output, lines) = run_with_syslog(recorder.attach_to(failing_sync()), &[]);
     let [first, second] = lines.as_slice() else { panic!("expected two lines: {lines:?}") };
     assert!(first.contains(&format!("]: sync failed with exit code {}; ", output.code)), "{first}");
-    assert!(
-        second.starts_with("<28>edgecert[") && second.contains("]: false, named by on_failure, failed"),
-        "{second}"
-    );
+    assert!(second.starts_with("<28>edgecert["), "{second}");
+    assert!(second.contains("]: false, named by on_failure, failed"), "{second}");
 }
 
 /// The variables of certbot's post hook, from 4.2 on.

@@ -55,11 +55,8 @@ fn plan_gives_reasons_and_changes_nothing() {
 
     let dry = fresh(&service, &renewed).args(["--dry-run"]).exits_with(65);
     assert_eq!(dry.snapshot(), output.snapshot());
-    assert!(
-        request_lines(&service).iter().all(|request| request.starts_with("GET ")),
-        "{:?}",
-        request_lines(&service)
-    );
+    let requests = request_lines(&service);
+    assert!(requests.iter().all(|request| request.starts_with("GET ")), "{requests:?}");
     assert_eq!((service.sites(), service.certs()), (sites, records));
 }
 
@@ -83,16 +80,14 @@ fn plan_is_in_the_json_report() {
 fn upload_only_plan_needs_no_service() {
     let (service, renewed) = sandbox_and_lineage(&["a.example"]);
     let hook = fresh(&service, &renewed).args(["plan", "--wait", "0"]);
-    hook.for_domain("a.example")
-        .succeeds()
-        .prints("+ upload    a.example: --domain with --wait 0: no listing");
+    let output = hook.for_domain("a.example").succeeds();
+    output.prints("+ upload    a.example: --domain with --wait 0: no listing");
     assert_eq!(request_lines(&service).len(), 0);
 }
 
 #[test]
 fn refused_certificate_has_no_plan() {
     let (service, renewed) = (sandbox(&["a.example"]), Lineage::issued_for(&["b.example"]));
-    let hook = fresh(&service, &renewed).args(["plan"]);
-    hook.for_domain("a.example").exits_with(65);
+    fresh(&service, &renewed).args(["plan"]).for_domain("a.example").exits_with(65);
     assert_eq!(request_lines(&service).len(), 0);
 }

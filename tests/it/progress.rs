@@ -64,7 +64,7 @@ fn sync_counts_lineages() {
     let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineages = ["a.example", "b.example"].map(|name| Lineage::issued_for(&[name]));
     for lineage in &lineages {
-        deploy(&service, lineage).env("EDGECERT_STATE_DIR", state.path()).succeeds();
+        deploy(&service, lineage).with_state(state.path()).succeeds();
     }
     lineages.iter().zip(["a.example", "b.example"]).for_each(|(lineage, name)| lineage.renew(&[name]));
     service.hold_pushes(true);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::harness::{
-    Fault, Lineage, Options, TlsServer, at_once, cannot_run, fresh, request_lines, sandbox,
+    Fault, Lineage, Options, RSA, TlsServer, at_once, cannot_run, fresh, request_lines, sandbox,
     sandbox_and_lineage, sandbox_with, world,
 };
 
@@ -22,7 +22,7 @@ fn stale_address_is_named_with_expiry() {
     }
     let renewed = Lineage::issued_for(&["a.example"]);
     let both = format!("{},{}", service.endpoints().edge, other.endpoints().edge);
-    let call = || fresh(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]);
+    let call = || fresh(&service, &renewed).facing(&both).args(["--wait", "1"]);
     let output = call().args(["--json"]).exits_with(75);
     assert_eq!(output.sites(), ["a.example: stale"]);
     assert_eq!(output.json()["sites"][0]["edge"], json!({"served": 1, "addresses": 2}));
@@ -53,7 +53,7 @@ fn unreachable_edge_delays_no_other_site() {
     at_once(rows, |((address, reason), (verify, code))| {
         let (service, renewed) = sandbox_and_lineage(&["a.example"]);
         // `timeout` only stops a hook that hangs; no time is measured.
-        let hook = fresh(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", address);
+        let hook = fresh(&service, &renewed).facing(address);
         let hook = hook.args(["--wait", "2", "--timeout", "600", "--json", "--verify", verify]);
         let output = hook.under(&["timeout", "100"]).exits_with(code);
         let json = output.json();
@@ -107,36 +107,28 @@ fn verification_follows_the_push_at_once() {
 #[test]
 fn old_leaf_for_rsa_clients_is_stale() {
     let (service, renewed) = sandbox_and_lineage(&["a.example"]);
-    let old = Lineage::from_openssl(
-        &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
-        &["-days", "20"],
-    );
+    let old = Lineage::from_openssl(&RSA);
     for name in ["cert.pem", "privkey.pem"] {
         renewed.write(&format!("old-{name}"), &old.read(name));
     }
-    let own = ["-cert", "cert.pem", "-key", "privkey.pem", "-cert_chain", "chain.pem"];
-    let both = TlsServer::start(
-        &renewed,
-        &[&own[..], &["-dcert", "old-cert.pem", "-dkey", "old-privkey.pem"]].concat(),
-    );
-    let call = |server: &TlsServer| {
-        let hook = fresh(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
-        hook.args(["--wait", "2", "--json"]).run()
+    let own = ["-cert_chain", "chain.pem"];
+    let both = [&own[..], &["-dcert", "old-cert.pem", "-dkey", "old-privkey.pem"]].concat();
+    let call = |shown: &[&str], code| {
+        let server = TlsServer::start(&renewed, shown);
+        fresh(&service, &renewed).facing(server.address).args(["--wait", "2", "--json"]).exits_with(code)
     };
-    let output = call(&both);
-    assert_eq!((output.code, output.sites()), (75, vec!["a.example: stale".to_owned()]), "{}", output.stdout);
+    let output = call(&both, 75);
+    assert_eq!(output.sites(), ["a.example: stale"]);
     output.prints("still serves clients that accept only RSA the certificate of Private CA");
 
-    let output = call(&TlsServer::start(&renewed, &own));
-    assert_eq!((output.code, output.sites()), (0, vec!["a.example: served".to_owned()]), "{}", output.stdout);
+    assert_eq!(call(&own, 0).sites(), ["a.example: served"]);
 }
 
 #[test]
 fn other_intermediates_are_a_warning() {
     let (service, renewed) = sandbox_and_lineage(&["a.example"]);
-    let alone = TlsServer::start(&renewed, &["-cert", "cert.pem", "-key", "privkey.pem"]);
-    let hook = fresh(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", alone.address.to_string());
-    let output = hook.args(["--json"]).succeeds();
+    let alone = TlsServer::start(&renewed, &[]);
+    let output = fresh(&service, &renewed).facing(alone.address).args(["--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served"]);
     let warnings = output.json()["warnings"].to_string();
     assert!(warnings.contains("serves the leaf with other intermediates than those uploaded"), "{warnings}");
@@ -147,19 +139,18 @@ fn every_key_type_is_verified() {
     // Under TLS 1.2 a server with a P-521 leaf requires key exchange on that curve, and one with an RSASSA-PSS key
     // requires schemes that rustls lacks.
     let kinds: [(&[&str], [&str; 2]); 5] = [
-        (&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], ["served", "served"]),
+        (&RSA, ["served", "served"]),
         (&["ecparam", "-genkey", "-noout", "-name", "secp384r1"], ["served", "served"]),
         (&["ecparam", "-genkey", "-noout", "-name", "secp521r1"], ["synced", "served"]),
         (&["genpkey", "-algorithm", "ED25519"], ["served", "served"]),
         (&["genpkey", "-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:2048"], ["synced", "synced"]),
     ];
     at_once(kinds, |(key, outcomes)| {
-        let renewed = Lineage::from_openssl(key, &["-days", "20"]);
+        let renewed = Lineage::from_openssl(key);
         for (version, wanted) in ["-tls1_2", "-tls1_3"].into_iter().zip(outcomes) {
             let service = sandbox(&["a.example"]);
-            let shown = ["-cert", "cert.pem", "-key", "privkey.pem", "-cert_chain", "chain.pem", version];
-            let server = TlsServer::start(&renewed, &shown);
-            let hook = fresh(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
+            let server = TlsServer::start(&renewed, &["-cert_chain", "chain.pem", version]);
+            let hook = fresh(&service, &renewed).facing(server.address);
             let output = hook.args(["--json", "--wait", "1"]).succeeds();
             let wanted = format!("a.example: {wanted}");
             assert_eq!(output.sites(), [wanted], "{key:?} {version}: {}", output.stdout);
@@ -171,14 +162,9 @@ fn every_key_type_is_verified() {
 fn edge_that_judges_the_chain_is_verified() {
     let service = sandbox(&["a.example"]);
     // To clients that name only RSA, this edge does not show an RSA leaf that an EC key signed.
-    let renewed = Lineage::from_openssl(
-        &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
-        &["-days", "20"],
-    );
-    let shown =
-        ["-cert", "cert.pem", "-key", "privkey.pem", "-cert_chain", "chain.pem", "-tls1_2", "-strict"];
-    let server = TlsServer::start(&renewed, &shown);
-    let hook = fresh(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
+    let renewed = Lineage::from_openssl(&RSA);
+    let server = TlsServer::start(&renewed, &["-cert_chain", "chain.pem", "-tls1_2", "-strict"]);
+    let hook = fresh(&service, &renewed).facing(server.address);
     assert_eq!(hook.args(["--json", "--wait", "3"]).succeeds().sites(), ["a.example: served"]);
 }
 
@@ -225,15 +211,11 @@ fn no_wait_makes_no_handshake() {
 #[test]
 fn old_leaf_of_another_key_type_is_stale() {
     let (service, renewed) = sandbox_and_lineage(&["a.example"]);
-    let old = Lineage::from_openssl(
-        &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
-        &["-days", "20"],
-    );
-    let server = TlsServer::start(&old, &["-cert", "cert.pem", "-key", "privkey.pem"]);
-    let hook = fresh(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
+    let old = Lineage::from_openssl(&RSA);
+    let server = TlsServer::start(&old, &[]);
     // In this test the old leaf was issued later; the guard is not under test.
-    let output = hook.args(["--wait", "2", "--json", "--allow-older"]).run();
-    assert_eq!((output.code, output.sites()), (75, vec!["a.example: stale".to_owned()]), "{}", output.stdout);
+    let hook = fresh(&service, &renewed).facing(server.address).args(["--json", "--allow-older"]);
+    assert_eq!(hook.args(["--wait", "2"]).exits_with(75).sites(), ["a.example: stale"]);
 }
 
 #[test]
@@ -242,7 +224,7 @@ fn silent_edge_leaves_time_for_upload() {
     let (service, renewed) = sandbox_and_lineage(&["a.example"]);
     fresh(&service, &renewed).succeeds();
     let address = silent.local_addr().unwrap().to_string();
-    let hook = fresh(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", address);
+    let hook = fresh(&service, &renewed).facing(address);
     let output = hook.args(["--json", "--wait", "1", "--timeout", "2"]).run();
     assert_eq!(output.json()["uploads"][0]["ok"], true, "{}", output.stdout);
 }
@@ -253,8 +235,8 @@ fn observation_outlives_a_silent_edge() {
     let [old, renewed] = [(), ()].map(|()| Lineage::issued_for(&["a.example"]));
     fresh(&service, &renewed).succeeds();
     // One observation takes four handshakes; the first observation precedes the deployment.
-    let server = TlsServer::start(&old, &["-cert", "cert.pem", "-key", "privkey.pem", "-naccept", "8"]);
-    let hook = fresh(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
+    let server = TlsServer::start(&old, &["-naccept", "8"]);
+    let hook = fresh(&service, &renewed).facing(server.address);
     assert_eq!(hook.args(["--wait", "3", "--json"]).exits_with(75).sites(), ["a.example: stale"]);
 }
 
@@ -264,8 +246,7 @@ fn unresolved_edge_does_not_hide_others() {
     let [old, renewed] = [(), ()].map(|()| Lineage::issued_for(&["a.example"]));
     fresh(&other, &old).succeeds();
     let both = format!("no-such-host.invalid:443,{}", other.endpoints().edge);
-    let call =
-        || fresh(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1", "--json"]);
+    let call = || fresh(&service, &renewed).facing(&both).args(["--wait", "1", "--json"]);
     assert_eq!(call().exits_with(75).sites(), ["a.example: stale"]);
     fresh(&other, &renewed).succeeds();
     let output = call().succeeds();
@@ -277,8 +258,7 @@ fn unresolved_edge_does_not_hide_others() {
 fn edge_is_polled_until_wait_ends() {
     let (service, renewed) = sandbox_and_lineage(&["a.example"]);
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut hook =
-        fresh(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", address.to_string()).args(["-v", "--json"]);
+    let mut hook = fresh(&service, &renewed).facing(address).args(["-v", "--json"]);
     let mut child = hook.command().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut progress = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     for _ in 0..8 {

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use crate::harness::{Hook, Lineage, Options, Sandbox, edgecert, fresh, read_head, require, sandbox_with};
+use crate::harness::{Hook, Lineage, Sandbox, edgecert, fresh, read_head, require, tls_sandbox};
 
 /// A proxy on loopback that keeps the lines that clients send before the tunnel.
 struct Proxy {
@@ -57,20 +57,15 @@ fn serve(client: &TcpStream, lines: &Mutex<Vec<String>>, opens: bool) -> Option<
     server.shutdown(Shutdown::Write).ok()
 }
 
-fn tls_sandbox() -> Sandbox {
-    sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"])
-}
-
 fn list(service: &Sandbox) -> Hook {
     edgecert().against(service).args(["sites", "list"])
 }
 
 #[test]
 fn requests_use_the_proxy_with_its_password() {
-    let (service, proxy) = (tls_sandbox(), Proxy::start(true));
+    let (service, proxy) = (tls_sandbox(&["a.example"]), Proxy::start(true));
     let lineage = Lineage::issued_for(&["a.example"]);
-    let hook = fresh(&service, &lineage);
-    hook.env("HTTPS_PROXY", proxy.url("user:p%40%2541@")).succeeds();
+    fresh(&service, &lineage).env("HTTPS_PROXY", proxy.url("user:p%40%2541@")).succeeds();
     let host = service.endpoints().api.trim_start_matches("https://").to_owned();
     let lines = proxy.lines();
     assert_eq!(lines[0], format!("CONNECT {host} HTTP/1.1"));
@@ -82,15 +77,13 @@ fn requests_use_the_proxy_with_its_password() {
 
 #[test]
 fn proxy_setting_replaces_the_variables() {
-    let (service, proxy, other) = (tls_sandbox(), Proxy::start(true), Proxy::start(true));
+    let (service, proxy, other) = (tls_sandbox(&["a.example"]), Proxy::start(true), Proxy::start(true));
     let hook = || list(&service).env("HTTPS_PROXY", other.url("")).env("NO_PROXY", "*");
     hook().env("EDGECERT_PROXY", proxy.url("")).succeeds();
     assert!(proxy.lines()[0].starts_with("CONNECT "));
     hook().args(["--proxy", "off"]).env("EDGECERT_PROXY", proxy.url("")).without_env("NO_PROXY").succeeds();
-    assert_eq!(
-        (proxy.lines().iter().filter(|line| line.starts_with("CONNECT")).count(), other.lines().len()),
-        (1, 0)
-    );
+    let connections = proxy.lines().iter().filter(|line| line.starts_with("CONNECT")).count();
+    assert_eq!((connections, other.lines().len()), (1, 0));
 
     let refused = list(&service).args(["--proxy", &proxy.url("user:secret@")]).exits_with(2).stderr;
     assert!(refused.contains("without credentials") && !refused.contains("secret"), "{refused}");
@@ -100,7 +93,7 @@ fn proxy_setting_replaces_the_variables() {
 
 #[test]
 fn doctor_names_the_proxy() {
-    let (service, proxy) = (tls_sandbox(), Proxy::start(true));
+    let (service, proxy) = (tls_sandbox(&["a.example"]), Proxy::start(true));
     let doctor = edgecert().against(&service).args(["doctor"]).env("EDGECERT_PROXY", proxy.url(""));
     let output = doctor.run().stdout;
     let expected = format!("requests go through the proxy {}, from the setting proxy", proxy.url(""));
@@ -109,7 +102,7 @@ fn doctor_names_the_proxy() {
 
 #[test]
 fn unreachable_proxy_is_named() {
-    let service = tls_sandbox();
+    let service = tls_sandbox(&["a.example"]);
     let output = list(&service).env("all_proxy", "http://user:secret@127.0.0.1:1").args(["--timeout", "1"]);
     let stderr = output.exits_with(75).stderr;
     assert!(stderr.contains(" (through the proxy in all_proxy): "), "{stderr}");
@@ -120,7 +113,7 @@ fn unreachable_proxy_is_named() {
 fn malformed_proxy_is_exit_78() {
     const EXPECTED: &str = "expected http://HOST:PORT or https://HOST:PORT";
     const UNSUPPORTED: &str = "this proxy scheme is not supported; use http:// or https://";
-    let (service, lineage) = (tls_sandbox(), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = (tls_sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     for (value, reason) in
         [("http://user:secret@", EXPECTED), ("socks5h://user:secret@127.0.0.1:1080", UNSUPPORTED)]
     {
@@ -128,15 +121,10 @@ fn malformed_proxy_is_exit_78() {
             let output = list(&service).env(variable, value).exits_with(78);
             assert_eq!(output.stderr, format!("edgecert: error: {variable}: {reason}\n"));
         }
-        let deploy = fresh(&service, &lineage).env("HTTPS_PROXY", value);
-        let output = deploy.args(["--json"]).exits_with(78);
+        let output = fresh(&service, &lineage).env("HTTPS_PROXY", value).args(["--json"]).exits_with(78);
         assert!(!format!("{}{}{}", output.stdout, output.stderr, output.state).contains("secret"));
-        edgecert()
-            .against(&service)
-            .env("HTTPS_PROXY", value)
-            .args(["doctor"])
-            .exits_with(78)
-            .prints(format!("x settings  HTTPS_PROXY: {reason}"));
+        let doctor = edgecert().against(&service).env("HTTPS_PROXY", value).args(["doctor"]);
+        doctor.exits_with(78).prints(format!("x settings  HTTPS_PROXY: {reason}"));
     }
     assert_eq!(service.requests().len(), 0, "nothing was sent past the proxy");
     // A malformed proxy is no error if no request would use it.
@@ -191,11 +179,8 @@ fn no_proxy_is_read_as_by_curl() {
                 assert_eq!(is_proxied(&mut curl, &[("NO_PROXY", list)]), expected, "curl, {host}: {list}");
                 let mut doctor =
                     edgecert().args(["doctor"]).env("EDGECERT_BASE_URL", format!("https://{host}:1"));
-                assert_eq!(
-                    is_proxied(doctor.command(), &[("NO_PROXY", list)]),
-                    expected,
-                    "edgecert, {host}: {list}"
-                );
+                let is_proxied = is_proxied(doctor.command(), &[("NO_PROXY", list)]);
+                assert_eq!(is_proxied, expected, "edgecert, {host}: {list}");
             });
         }
     });
@@ -212,10 +197,8 @@ fn lower_case_variables_precede_as_for_curl() {
     ];
     for (variables, expected) in rows {
         let url = other.url("");
-        let variables: Vec<(&str, &str)> = variables
-            .iter()
-            .map(|(name, value)| (*name, if *value == "OTHER" { url.as_str() } else { *value }))
-            .collect();
+        let value = |value| if value == "OTHER" { url.as_str() } else { value };
+        let variables: Vec<_> = variables.iter().map(|(name, text)| (*name, value(*text))).collect();
         let mut curl = Command::new("/usr/bin/curl");
         curl.args(["-s", "https://127.0.0.1:1/"]).env_clear();
         assert_eq!(is_proxied(&mut curl, &variables), expected, "curl: {variables:?}");

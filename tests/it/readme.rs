@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use edgecert_sandbox::Authority;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Hook, Lineage, Options, Sandbox, edgecert, record_of, sandbox, scrub_times, world, write_with_mode,
+    Authority, Hook, Lineage, Options, Sandbox, edgecert, record_of, sandbox, scrub_times, world,
+    write_with_mode,
 };
 pub(crate) use crate::tidy::{read, root};
 
@@ -248,8 +248,7 @@ impl Scene {
     /// What a terminal shows, with the names of the README.
     fn run(&self, line: &str) -> String {
         let line = line.replace("/etc/letsencrypt/live", self.live.path().to_str().unwrap());
-        let mut hook =
-            call(&line, edgecert().against(&self.service)).env("EDGECERT_STATE_DIR", self.state.path());
+        let mut hook = call(&line, edgecert().against(&self.service)).with_state(self.state.path());
         hook = hook.env("SSL_CERT_FILE", self.live.path().join(ROOTS)).env("TERM", "dumb");
         let text =
             hook.shows_on_terminal(COLUMNS).text.replace(&self.service.endpoints().edge, "127.0.0.1:8793");

@@ -71,7 +71,7 @@ fn name_resolution_without_a_thread_is_temporary() {
 
     // The edge is not said to have no address.
     let edge = host.service.endpoints().edge.replace("127.0.0.1", "localhost");
-    let hook = host.hook().env("EDGECERT_EDGE_ADDRESS", edge);
+    let hook = host.hook().facing(edge);
     refused(hook.args(["--wait", "1"]), NO_THREAD).run().says(cause);
 }
 
@@ -83,15 +83,14 @@ fn lock_is_awaited_without_a_thread() {
     let [file] = &state_files(host.state())[..] else { panic!("one state file") };
     let lock = File::open(file.with_extension("lock")).unwrap();
     lock.lock().unwrap();
-    refused(hook().args(["--timeout", "1"]), NO_THREAD)
-        .exits_with(75)
-        .says("another run of edgecert is still deploying");
+    let output = refused(hook().args(["--timeout", "1"]), NO_THREAD).exits_with(75);
+    output.says("another run of edgecert is still deploying");
 }
 
 #[test]
 fn check_without_a_time_limit_is_unknown() {
     let state = TempDir::new().unwrap();
-    let hook = edgecert().env("EDGECERT_STATE_DIR", state.path());
+    let hook = edgecert().with_state(state.path());
     let hook = hook.args(["status", "--check", "--allow-empty", "-t", "5"]);
     let output = refused(hook, NO_THREAD).exits_with(3);
     let cause = "UNKNOWN: cannot limit the time of this check: no thread can be started\n";

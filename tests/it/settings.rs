@@ -6,9 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use expect_test::expect;
 use tempfile::TempDir;
 
-use crate::harness::{
-    Hook, Lineage, Options, edgecert, fresh, request_lines, sandbox_and_lineage, sandbox_with,
-};
+use crate::harness::{Hook, Lineage, edgecert, fresh, request_lines, sandbox_and_lineage, tls_sandbox};
 
 /// Sets up a hook with this configuration file.
 fn configured(text: &str) -> Hook {
@@ -79,10 +77,9 @@ fn readable_api_key_file_is_refused() {
         let hook = hook();
         let file = hook.write_file("key", "sandbox-key");
         set_mode(&file, mode);
-        hook.env("EDGECERT_API_KEY_FILE", &file)
-            .exits_with(78)
-            .says(format!("edgecert: error: others can read the API key file {}\n", file.display()))
-            .says(format!("edgecert: hint: run `chmod o= {}`\n", file.display()));
+        let output = hook.env("EDGECERT_API_KEY_FILE", &file).exits_with(78);
+        output.says(format!("edgecert: error: others can read the API key file {}\n", file.display()));
+        output.says(format!("edgecert: hint: run `chmod o= {}`\n", file.display()));
     }
     for mode in [0o600, 0o400, 0o640] {
         let hook = hook();
@@ -153,7 +150,7 @@ fn wait_and_verify_take_effect() {
     // Nothing listens on port 1, so an attempted handshake causes a warning.
     let without_edge = |hook: Hook| {
         let hook = hook.called_by_certbot(&lineage).against(&service);
-        hook.env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1").args(["--wait", "1"])
+        hook.facing("127.0.0.1:1").args(["--wait", "1"])
     };
     let has_warning =
         |hook: Hook| without_edge(hook).succeeds().stderr.contains("127.0.0.1:1 refuses connections");
@@ -178,7 +175,7 @@ fn edge_addresses_replace_the_cname() {
 
 #[test]
 fn ca_file_or_system_is_trusted() {
-    let service = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
+    let service = tls_sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let ca = service.endpoints().ca_file.clone().unwrap();
     let deploy =

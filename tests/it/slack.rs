@@ -66,16 +66,12 @@ fn stale_address_limits_the_slack() {
     let host = deployed();
     let (stale, both) = host.second_address(&EdgeAddress::new(EdgeMode::Stale));
     host.renew();
-    host.hook().env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]).exits_with(75);
+    host.hook().facing(&both).args(["--wait", "1"]).exits_with(75);
     assert_eq!(host.shown(), days(9, Some(false)));
 
     // The address can no longer be reached, and was last seen to serve the old leaf.
     host.service.close_edge_address(&stale);
-    host.sync()
-        .env("EDGECERT_EDGE_ADDRESS", &both)
-        .args(["--wait", "1"])
-        .succeeds()
-        .prints("a.example synced");
+    host.sync().facing(&both).args(["--wait", "1"]).succeeds().prints("a.example synced");
     assert_eq!(host.shown(), days(9, None), "nothing else was seen since");
     // The address no longer belongs to the edge.
     host.sync().succeeds();
@@ -90,7 +86,7 @@ fn alternating_nodes_limit_the_slack() {
         let other = test_ca().issue_between(&SITES, [-30, until]).unwrap();
         let nodes = EdgeAddress::serving(&other.fullchain(), &other.key).every(2);
         let (nodes, _) = host.second_address(&nodes);
-        host.hook().env("EDGECERT_EDGE_ADDRESS", &nodes).args(["--wait", "1"]).exits_with(75);
+        host.hook().facing(&nodes).args(["--wait", "1"]).exits_with(75);
         assert_eq!(host.shown(), days(slack, Some(false)), "{until}");
     }
 }
@@ -99,7 +95,7 @@ fn alternating_nodes_limit_the_slack() {
 fn unverified_upload_does_not_lengthen_slack() {
     let host = host();
     let (same, _) = host.second_address(&EdgeAddress::new(EdgeMode::Same));
-    let deploy = || host.hook().env("EDGECERT_EDGE_ADDRESS", &same);
+    let deploy = || host.hook().facing(&same);
     deploy().succeeds();
     assert_eq!(host.shown(), days(9, Some(true)));
     host.service.close_edge_address(&same);
@@ -140,10 +136,10 @@ fn wrong_certificate_leaves_no_slack() {
         let host = deployed();
         let wrong = EdgeAddress::serving(&wrong.fullchain(), &wrong.key);
         let (_, both) = host.second_address(&wrong);
-        host.hook().env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]).exits_with(code);
+        host.hook().facing(&both).args(["--wait", "1"]).exits_with(code);
         assert_eq!(host.shown(), days(0, Some(false)));
         // Nor do its dates count with new handshakes.
-        let site = site(host.status(&["--verify"]).env("EDGECERT_EDGE_ADDRESS", &both));
+        let site = site(host.status(&["--verify"]).facing(&both));
         assert_eq!((&site["slack_seconds"], &site["served"]["not_after"]), (&json!(0), &Value::Null));
     }
 }
@@ -153,7 +149,7 @@ fn refused_name_leaves_no_slack() {
     let host = deployed();
     let (_, both) = host.second_address(&EdgeAddress::new(EdgeMode::Refuse));
     host.renew();
-    host.hook().env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]).exits_with(75);
+    host.hook().facing(&both).args(["--wait", "1"]).exits_with(75);
     assert_eq!(host.shown(), days(0, Some(false)));
     host.sync().succeeds();
     assert_eq!(host.shown(), days(39, Some(true)));
@@ -166,7 +162,7 @@ fn new_handshakes_are_not_recorded() {
     let (second, both) = host.second_address(&EdgeAddress::serving(&other.fullchain(), &other.key));
     let before = host.recorded();
     let verified = |edge: &str| {
-        let site = site(host.status(&["--verify"]).env("EDGECERT_EDGE_ADDRESS", edge));
+        let site = site(host.status(&["--verify"]).facing(edge));
         (site["slack_seconds"].as_i64().map(|slack| slack / DAY), site["serves_leaf"].as_bool())
     };
     assert_eq!(verified(&both), (Some(4), Some(false)));

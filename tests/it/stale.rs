@@ -53,7 +53,7 @@ fn stale_edge_counts_without_rereading() {
         let stale = service.open_edge_address(&EdgeAddress::new(EdgeMode::Stale));
         lineage.renew(&["a.example"]);
         fail_rereading(&service, fault.clone());
-        let hook = call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", with_main(&service, &stale));
+        let hook = call(&service, &lineage).facing(with_main(&service, &stale));
         let output = hook.args(["--wait", wait]).exits_with(75);
         assert_eq!(output.sites(), ["a.example: stale"], "{name}, --wait {wait}");
         let site = output.json()["sites"][0].clone();
@@ -65,9 +65,7 @@ fn stale_edge_counts_without_rereading() {
 
 #[test]
 fn served_edge_counts_without_rereading() {
-    let rows = reading_failures()
-        .into_iter()
-        .flat_map(|row| ["auto", "require"].map(|verify| (row.clone(), verify)));
+    let rows = reading_failures().into_iter().flat_map(|row| [(row.clone(), "auto"), (row, "require")]);
     at_once(rows, |((name, fault), verify)| {
         let (service, lineage) = sandbox_and_lineage(&["a.example"]);
         fail_rereading(&service, fault.clone());
@@ -84,7 +82,7 @@ fn unread_site_is_not_verified() {
         let (service, lineage) = sandbox_and_lineage(&["a.example"]);
         call(&service, &lineage).succeeds();
         fail_rereading(&service, fault.clone());
-        let hook = call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1");
+        let hook = call(&service, &lineage).facing("127.0.0.1:1");
         let output = hook.args(["--force", "--wait", "1", "--verify", verify]).exits_with(code);
         assert_eq!(output.sites(), ["a.example: uploaded"], "{name}");
         assert!(output.stdout.contains("could not be read after the upload"), "{name}");
@@ -98,10 +96,7 @@ fn refused_name_is_stale() {
         let (service, lineage) = sandbox_and_lineage(&["a.example"]);
         let refusing = refusing(&service);
         let addresses = if served == 0 { refusing.clone() } else { with_main(&service, &refusing) };
-        let output = call(&service, &lineage)
-            .env("EDGECERT_EDGE_ADDRESS", addresses)
-            .args(["--wait", "1"])
-            .exits_with(75);
+        let output = call(&service, &lineage).facing(addresses).args(["--wait", "1"]).exits_with(75);
         assert_eq!(output.sites(), ["a.example: stale"]);
         let json = output.json();
         assert_eq!(json["sites"][0]["edge"], json!({"served": served, "addresses": served + 1}));
@@ -116,7 +111,7 @@ fn refusal_counts_without_rereading() {
     at_once(reading_failures(), |(name, fault)| {
         let (service, lineage) = sandbox_and_lineage(&["a.example"]);
         fail_rereading(&service, fault);
-        let hook = call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", refusing(&service));
+        let hook = call(&service, &lineage).facing(refusing(&service));
         assert_eq!(hook.args(["--wait", "2"]).exits_with(75).sites(), ["a.example: stale"], "{name}");
     });
 }
@@ -130,7 +125,7 @@ fn sync_finds_refusal_and_alternating_nodes() {
         host.set_back(DAY);
         let address = address(&host.service);
         let recorded = || host.recorded()["sites"][0]["outcome"].clone();
-        let hook = || host.sync().env("EDGECERT_EDGE_ADDRESS", &address).args(["--wait", "1"]);
+        let hook = || host.sync().facing(&address).args(["--wait", "1"]);
         for reason in [format!("a.example: {address} "), "pending since ".into()] {
             let json = hook().args(["--json"]).exits_with(75).json();
             let found = json["lineages"][0]["reason"].as_str().unwrap();
@@ -148,7 +143,7 @@ fn alternating_nodes_are_stale() {
     at_once([2, 3], |count| {
         let (service, lineage) = sandbox_and_lineage(&["a.example"]);
         let nodes = nodes(&service, count);
-        let hook = || call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", &nodes).args(["--wait", "1"]);
+        let hook = || call(&service, &lineage).facing(&nodes).args(["--wait", "1"]);
         for run in 1..=3 {
             let output = hook().exits_with(75);
             assert_eq!(output.sites(), ["a.example: stale"], "{count} nodes, run {run}");
@@ -157,8 +152,7 @@ fn alternating_nodes_are_stale() {
             assert!(detail.as_str().unwrap().starts_with(&expected), "{detail}");
             assert_eq!(upload_count(&service), run, "one look is no proof");
         }
-        let plan = fresh(&service, &lineage).args(["plan", "--json"]);
-        let json = plan.env("EDGECERT_EDGE_ADDRESS", &nodes).succeeds().json();
+        let json = fresh(&service, &lineage).args(["plan", "--json"]).facing(&nodes).succeeds().json();
         assert_eq!((&json["changed"], &json["serving"][0]["leaf"]), (&json!(true), &json!("other")));
     });
 }

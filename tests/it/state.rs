@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    Hook, Host, Lineage, configured, deploy, fresh, sandbox, sandbox_and_lineage, state_files, upload_count,
+    Hook, Host, Lineage, assert_contains, configured, deploy, fresh, sandbox, sandbox_and_lineage,
+    state_files, upload_count,
 };
 
 /// The contents of the only state file in a directory.
@@ -44,12 +45,11 @@ fn state_file_records_the_deployment() {
     let output = deploy(&service, &lineage, &directory).args(["--json"]).succeeds();
     let only_state = only_state(&directory);
     let fingerprint = &output.json()["certificate"]["fingerprint"];
-    assert_eq!(&only_state["certificate"]["fingerprint"], fingerprint);
-    assert_eq!(only_state["lineage"]["client"], "certbot");
-    assert_eq!(only_state["lineage"]["key"], lineage.file("privkey.pem").to_str().unwrap());
-    assert_eq!((&only_state["generation"], &only_state["pending_since"]), (&json!(1), &json!(null)));
-    assert_eq!(only_state["result"]["exit_code"], 0);
-    assert_eq!(only_state["sites"][0]["outcome"], "served");
+    let expected = json!({
+        "certificate": {"fingerprint": fingerprint}, "generation": 1, "pending_since": null, "result": {"exit_code": 0},
+        "lineage": {"client": "certbot", "key": lineage.file("privkey.pem")}, "sites": [{"outcome": "served"}],
+    });
+    assert_contains(&only_state, &expected);
 
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&directory), 0o700);
@@ -113,11 +113,8 @@ fn concurrent_runs_upload_once() {
         std::io::Read::read_to_string(&mut stderr, &mut rest).unwrap();
         let output = child.wait_with_output().unwrap();
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(
-            (&report["exit_code"], &report["sites"][0]["outcome"]),
-            (&json!(0), &json!("served")),
-            "{rest}"
-        );
+        let outcome = (&report["exit_code"], &report["sites"][0]["outcome"]);
+        assert_eq!(outcome, (&json!(0), &json!("served")), "{rest}");
     }
     assert_eq!((upload_count(&host.service), host.service.certs().len()), (1, 1));
 }
@@ -159,10 +156,8 @@ fn missing_state_directory_is_a_warning() {
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let hook = fresh(&service, &lineage);
     let file = hook.write_file("not-a-directory", "");
-    hook.env("EDGECERT_STATE_DIR", file.join("state"))
-        .succeeds()
-        .says("warning: this deployment is not recorded: cannot write ")
-        .prints("* served    a.example");
+    let output = hook.with_state(file.join("state")).succeeds();
+    output.says("warning: this deployment is not recorded: cannot write ").prints("* served    a.example");
 }
 
 #[test]

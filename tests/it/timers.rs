@@ -10,20 +10,13 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 use crate::harness::{edgecert, fresh, require, sandbox, sandbox_and_lineage, system_calls};
+use crate::tidy::{read, root};
 
 const SERVICE: &str = "hooks/systemd/edgecert-sync.service";
 const TIMER: &str = "hooks/systemd/edgecert-sync.timer";
 const CRON: &str = "hooks/cron/edgecert-sync";
 /// systemd searches these directories, too, for a program that is named without a path.
 const INSTALLED: [&str; 2] = ["/usr/local/bin", "/usr/bin"];
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn read(name: &str) -> String {
-    fs::read_to_string(root().join(name)).unwrap()
-}
 
 /// The values of a key in the service unit, one per line that sets it.
 fn unit_values(key: &str) -> Vec<String> {
@@ -107,17 +100,15 @@ fn unit_permits_needed_system_calls() {
     let state = TempDir::new().unwrap();
     let call = || {
         let hook = edgecert().against(&service).env("EDGECERT_BASE_URL", &url);
-        hook.env("EDGECERT_STATE_DIR", state.path())
+        hook.with_state(state.path())
     };
     call().called_by_certbot(&lineage).args(["--wait", "0"]).succeeds();
     lineage.renew(&["a.example"]);
     let output = call().args(["sync"]).under(&wrapper).succeeds();
     assert!(output.shown().ends_with("1 lineage: 1 deployed (TIME)\n"), "{}", output.stdout);
     let used = system_calls(&lineage.read("trace"));
-    assert!(
-        used.contains("clone3") || used.contains("clone"),
-        "no thread was started for name resolution: {used:?}"
-    );
+    // Name resolution takes a thread.
+    assert!(used.contains("clone3") || used.contains("clone"), "{used:?}");
     let missing: Vec<_> = used.difference(&allowed).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
@@ -166,10 +157,8 @@ fn cron_job() -> ([String; 5], String, String) {
 #[test]
 fn cron_job_runs_existing_command() {
     let ([minute, hour, rest @ ..], user, command) = cron_job();
-    assert!(
-        minute.parse::<u8>().is_ok_and(|minute| minute < 60 && minute > 0),
-        "the job must not start at the full hour"
-    );
+    // Not at the full hour.
+    assert!(minute.parse::<u8>().is_ok_and(|minute| minute < 60 && minute > 0), "{minute}");
     assert_eq!((hour.as_str(), rest, user.as_str()), ("*", ["*"; 3].map(str::to_owned), "root"));
     assert!(!command.contains('%'), "cron treats % as a line feed");
     let mode = fs::metadata(root().join(CRON)).unwrap().permissions().mode();
@@ -218,9 +207,8 @@ fn readme_commands_install_and_enable_timer() {
         let output = Command::new("sh").args(["-c", &rewritten]).current_dir(root()).output().unwrap();
         assert!(output.status.success(), "{rewritten}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    assert!(
-        at("etc/systemd/system/edgecert-sync.service").exists() && at("etc/cron.d/edgecert-sync").exists()
-    );
+    assert!(at("etc/systemd/system/edgecert-sync.service").exists());
+    assert!(at("etc/cron.d/edgecert-sync").exists());
     assert!(at("etc/systemd/system/timers.target.wants/edgecert-sync.timer").is_symlink());
     // A package has the units already.
     let [package, clone] = readme_commands("systemctl enable").try_into().unwrap();

@@ -2,14 +2,13 @@
 
 use std::fs;
 
-use edgecert_sandbox::Authority;
 use expect_test::expect;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Hook, Lineage, Options, Sandbox, configured, edgecert, fresh, open_count, request_lines, sandbox,
-    sandbox_with, state_files, upload_count,
+    Authority, Hook, Lineage, Sandbox, configured, edgecert, fresh, open_count, request_lines, sandbox,
+    state_files, tls_sandbox, upload_count,
 };
 
 const NO_PATH: &str = "has no path to a root of the system's trust store";
@@ -89,18 +88,13 @@ fn set_refuses_before_any_request() {
         ("plan", private.deploy(&service).args(["plan", "--trust-anchors", "system"])),
     ];
     for (name, hook) in rows {
-        let output = hook.exits_with(65);
-        let snapshot = output.snapshot();
+        let snapshot = hook.exits_with(65).snapshot();
         let unsent = if name == "plan" { "" } else { "; nothing was sent" };
-        let error = "LINEAGE/fullchain.pem has no path to a trust anchor: the chain does not end at one";
-        assert_eq!(
-            snapshot.split("---\n").nth(1).unwrap(),
-            format!(
-                "edgecert: error: {error}{unsent}\n\
+        let messages = format!(
+            "edgecert: error: LINEAGE/fullchain.pem has no path to a trust anchor: the chain does not end at one{unsent}\n\
              edgecert: hint: check that the file holds the full chain, and that the trust anchors include its root\n"
-            ),
-            "{name}"
         );
+        assert_eq!(snapshot.split("---\n").nth(1).unwrap(), messages, "{name}");
     }
     assert_eq!(request_lines(&service), Vec::<String>::new());
 }
@@ -181,7 +175,7 @@ fn plan_checks_without_writing_state() {
     for arguments in [&["plan"][..], &["deploy", "--dry-run"]] {
         let state = TempDir::new().unwrap();
         for _ in 0..2 {
-            let plan = private.deploy(&service).args(arguments).env("EDGECERT_STATE_DIR", state.path());
+            let plan = private.deploy(&service).args(arguments).with_state(state.path());
             assert!(plan.succeeds().stderr.contains(NO_PATH), "{arguments:?}");
         }
         assert_eq!(fs::read_dir(state.path()).unwrap().count(), 0, "{arguments:?}");
@@ -193,7 +187,7 @@ fn plan_checks_without_writing_state() {
 fn sync_keeps_to_recorded_anchors() {
     let (service, state, private) = (sandbox(&["a.example"]), TempDir::new().unwrap(), Private::new());
     let root = private.root();
-    let hook = private.deploy(&service).env("EDGECERT_STATE_DIR", state.path());
+    let hook = private.deploy(&service).with_state(state.path());
     // Relative to the directory of the run.
     let mut hook = hook.args(["--trust-anchors", "root.pem"]);
     hook.command().current_dir(private.lineage.path());
@@ -201,7 +195,7 @@ fn sync_keeps_to_recorded_anchors() {
     let recorded: Value = serde_json::from_slice(&fs::read(&state_files(state.path())[0]).unwrap()).unwrap();
     assert_eq!(recorded["standing"]["settings"]["trust_anchors"], root);
     private.renew();
-    let sync = || edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path()).args(["sync"]);
+    let sync = || edgecert().against(&service).with_state(state.path()).args(["sync"]);
     assert_eq!(sync().succeeds().stderr, "");
     assert_eq!(upload_count(&service), 2);
 
@@ -216,7 +210,7 @@ fn sync_keeps_to_recorded_anchors() {
 #[test]
 fn bare_upload_loads_nothing_more() {
     let service = sandbox(&["a.example"]);
-    let tls = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
+    let tls = tls_sandbox(&["a.example"]);
     let private = Private::new();
     let bare = |service: &Sandbox| private.deploy(service).for_domain("a.example").args(["--wait", "0"]);
     assert_eq!(opens_of_system_roots(bare(&service)), 0);

@@ -51,7 +51,7 @@ fn contradicted_upload_is_no_success() {
     let calls: [fn(&Deployed) -> Hook; 4] = [
         |deployed| deployed.hook().args(["--verify", "off"]),
         |deployed| deployed.hook().args(["--wait", "0"]),
-        |deployed| deployed.hook().args(["--wait", "1"]).env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1"),
+        |deployed| deployed.hook().args(["--wait", "1"]).facing("127.0.0.1:1"),
         Deployed::bare,
     ];
     for (number, call) in calls.iter().enumerate() {
@@ -94,7 +94,7 @@ fn sync_repeats_a_contradicted_upload() {
         for _ in 0..2 {
             deployed.contradict();
         }
-        let unreachable = |hook: Hook| hook.env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1").args(["--wait", "1"]);
+        let unreachable = |hook: Hook| hook.facing("127.0.0.1:1").args(["--wait", "1"]);
         unreachable(deployed.hook()).args(["--verify", verify]).exits_with(76);
         let before = upload_count(&deployed.host.service);
         let sync = || deployed.host.sync().args(["--verify", verify]);
@@ -157,8 +157,7 @@ fn json_without_an_id_is_final() {
 fn bare_upload_reports_an_unused_record() {
     let service = account(&[(10, "a.example", Some(5))], &[record(5, "b.example", "upload")]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let hook = fresh(&service, &lineage);
-    let output = hook.args(["--domain", "a.example", "--wait", "0"]).exits_with(69);
+    let output = fresh(&service, &lineage).args(["--domain", "a.example", "--wait", "0"]).exits_with(69);
     let id = service.certs()[1]["id"].to_string();
     let error = format!(
         "edgecert: error: a.example is misbound: certificate {id} was created, and the site is not bound to it\n\

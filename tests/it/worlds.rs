@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use fastrand::Rng;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Account, Fault, Lineage, Options, Output, Sandbox, fresh, record_of, sandbox_with, test_ca, world,
+    Account, Fault, Lineage, Options, Output, Sandbox, fresh, in_parallel, record_of, sandbox_with, test_ca,
+    world,
 };
 
 const WORLDS: u64 = 120;
@@ -224,20 +224,9 @@ fn severity(outcome: &str) -> (u8, &'static [i32]) {
 
 #[test]
 fn report_matches_service_and_edge() {
-    let next = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        // Most of their time is waiting.
-        for _ in 0..20 {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= WORLDS {
-                        return;
-                    }
-                    let case = Case::generate(seed);
-                    case.check(&case.run());
-                }
-            });
-        }
+    // Most of their time is waiting.
+    in_parallel(20, 0..WORLDS, |seed| {
+        let case = Case::generate(seed);
+        case.check(&case.run());
     });
 }

@@ -6,10 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::harness::Output;
+use crate::harness::{Output, in_parallel};
 
 mod bundle;
 mod other_files;
@@ -95,17 +93,7 @@ fn repeated(bytes: usize, text: &str) -> Content {
 
 /// Runs all rows and reports every failure.
 fn assert_all_bounded<R: Sync>(rows: &[R], run: impl Fn(&R) -> Result<(), String> + Sync) {
-    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    failures.lock().unwrap().extend(run(row).err());
-                }
-            });
-        }
-    });
-    let failures = failures.into_inner().unwrap();
+    let failures: Vec<String> = in_parallel(4, rows, run).into_iter().filter_map(Result::err).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 

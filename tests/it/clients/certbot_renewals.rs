@@ -45,7 +45,7 @@ fn later_of_two_key_types_is_served() {
         let [rsa, ecdsa] = [("x-rsa", "rsa"), ("x-ecdsa", "ecdsa")];
         let [rsa, ecdsa] = [rsa, ecdsa].map(|(name, key_type)| lineage(&certbot, name, key_type));
         assert_later_wins(&service, [&rsa, &ecdsa], &SITES);
-        let status = edgecert().against(&service).env("EDGECERT_STATE_DIR", certbot.client.path("state"));
+        let status = edgecert().against(&service).with_state(certbot.client.path("state"));
         let status = status.args(["status"]).succeeds().stdout;
         let line = status.lines().find(|line| line.contains("superseded")).expect(&status);
         assert!(line.contains("x-ecdsa"), "{status}");

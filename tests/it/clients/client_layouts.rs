@@ -126,7 +126,7 @@ fn each_layout_is_called_by_its_name() {
         layout.write(&root, &issued);
         let directory = root.path().join(layout.directory);
         let hook = edgecert().against(&service).args(["--json", "--lineage"]).args([&directory]);
-        let report = hook.env("EDGECERT_STATE_DIR", &state).succeeds().json();
+        let report = hook.with_state(&state).succeeds().json();
         assert_eq!(report["source"]["client"], layout.client);
         assert_eq!(only_record(&service).chain, certificates(&issued.fullchain()), "{}", layout.client);
 
@@ -177,8 +177,7 @@ fn directory_without_certificate_is_refused() {
         [("empty", "is not a lineage"), ("absent", "no such file"), ("cert.pem", "is not a lineage")]
     {
         let hook = edgecert().against(&service).args(["--lineage"]).args([files.file(name)]);
-        let stderr = hook.exits_with(66).stderr;
-        assert!(stderr.contains(name) && stderr.contains(reason), "{stderr}");
+        hook.exits_with(66).says(name).says(reason);
     }
     assert_eq!(service.requests().len(), 0);
 }

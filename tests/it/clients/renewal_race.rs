@@ -69,7 +69,6 @@ fn missing_key_sends_nothing() {
     lineage.write("privkey.pem", &test_ca().issue(&["a.example"]).unwrap().key);
     edgecert().called_by_certbot(&lineage).against(&service).exits_with(65);
     fs::remove_file(lineage.file("privkey.pem")).unwrap();
-    let stderr = edgecert().called_by_certbot(&lineage).against(&service).exits_with(66).stderr;
-    assert!(stderr.contains("privkey.pem: no such file"), "{stderr}");
+    edgecert().called_by_certbot(&lineage).against(&service).exits_with(66).says("privkey.pem: no such file");
     assert_eq!(service.requests().len(), 0);
 }

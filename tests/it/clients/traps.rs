@@ -28,12 +28,8 @@ fn output_to_pipes_is_ascii() {
         let hook = |arguments: &[&str]| {
             let hook = deploy(&service, &lineage, state.path()).env("LC_ALL", locale).args(arguments);
             let output = hook.succeeds();
-            assert!(
-                output.stdout.is_ascii() && output.stderr.is_ascii(),
-                "{}{}",
-                output.stdout,
-                output.stderr
-            );
+            let text = output.stdout.clone() + &output.stderr;
+            assert!(text.is_ascii(), "{text}");
             output
         };
         assert!(hook(&["-vv"]).stdout.contains(r"b\u00fccher.example"));
@@ -124,10 +120,8 @@ fn variables_of_two_clients_are_refused() {
     for part in ["certbot", "lego", "b.crt", "fullchain.pem", "nothing was sent", "env -u VARIABLE"] {
         assert!(stderr.contains(part), "{part}: {stderr}");
     }
-    assert!(
-        fs::read_to_string(told.path().join("report")).unwrap().contains("certbot"),
-        "on_failure is told"
-    );
+    let report = fs::read_to_string(told.path().join("report")).unwrap();
+    assert!(report.contains("certbot"), "on_failure is told: {report}");
     assert_eq!(service.requests().len(), 0);
 
     // What the command line names is not in question.
@@ -148,13 +142,11 @@ fn modes_of_files_do_not_depend_on_umask() {
         let (files, file) = (TempDir::new().unwrap(), |name: &str| lineage.path().join(name));
         let state = files.path().join("state");
         let script = format!("umask {umask}; exec \"$@\"");
-        let hook =
-            edgecert().against(&service).env("EDGECERT_STATE_DIR", &state).args(["deploy_cert", "a.example"]);
+        let hook = edgecert().against(&service).with_state(&state).args(["deploy_cert", "a.example"]);
         let names = ["privkey.pem", "cert.pem", "fullchain.pem", "chain.pem"];
         hook.args(names.map(file)).args(["1"]).under(&["/bin/sh", "-c", &script, "sh"]).succeeds();
         let metrics = files.path().join("edgecert.prom");
-        let status =
-            edgecert().against(&service).env("EDGECERT_STATE_DIR", &state).args(["status", "--metrics"]);
+        let status = edgecert().against(&service).with_state(&state).args(["status", "--metrics"]);
         status.args([&metrics]).under(&["/bin/sh", "-c", &script, "sh"]).succeeds();
         let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&state), mode(&metrics)), (0o700, 0o644), "umask {umask}");
@@ -175,8 +167,7 @@ fn sync_finds_relative_paths_of_lego() {
     let mut hook = edgecert().env("LEGO_CERT_PATH", "lego/certificates/b.example.crt");
     hook.command().current_dir(files.path());
     let hook = hook.env("LEGO_CERT_KEY_PATH", "lego/certificates/b.example.key").against(&service);
-    let hook = hook.env("EDGECERT_STATE_DIR", state.path()).env("EDGECERT_API_KEY", "wrong");
-    hook.exits_with(77);
+    hook.with_state(state.path()).env("EDGECERT_API_KEY", "wrong").exits_with(77);
     sync(&service, state.path()).succeeds();
     served_record(&service, &["b.example"]);
 }
@@ -188,8 +179,7 @@ fn relative_storage_key_of_caddy_is_explained() {
     let key = "certificates/acme-v02.api.letsencrypt.org-directory/a.example/a.example";
     let hook =
         edgecert().against(&service).args(["--cert", &format!("{key}.crt"), "--key", &format!("{key}.key")]);
-    let stderr = hook.exits_with(66).stderr;
-    assert!(stderr.contains("data directory"), "{stderr}");
+    hook.exits_with(66).says("data directory");
 }
 
 /// Announced files that do not exist: `lego --filename`, `--pfx`, `--pem`, and acme.sh's sixth argument.

@@ -12,15 +12,11 @@ use crate::harness::{Sandbox, edgecert, sandbox, test_ca, write_with_mode};
 fn deployed_lineage_needs_its_hook() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let state = private_directory();
-    let call = || doctor(&service, "").env("EDGECERT_STATE_DIR", state.path());
+    let call = || doctor(&service, "").with_state(state.path());
     let faults = faults(&call().succeeds());
-    assert!(
-        faults.iter().any(
-            |fault| fault.contains("certbot certonly -d a.example --deploy-hook /usr/local/bin/edgecert")
-        ),
-        "{faults:?}"
-    );
-    let hook = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
+    let command = "certbot certonly -d a.example --deploy-hook /usr/local/bin/edgecert";
+    assert!(faults.iter().any(|fault| fault.contains(command)), "{faults:?}");
+    let hook = edgecert().against(&service).with_state(state.path());
     hook.env("RENEWED_LINEAGE", certbot.live("a.example")).succeeds();
     call().succeeds();
     certbot.attach("a.example", "/usr/bin/systemctl reload nginx");
@@ -35,8 +31,8 @@ fn hook_run_of_lego_is_proof() {
     let [cert, key] = ["crt", "key"].map(|ending| certificates.path().join(format!("a.example.{ending}")));
     fs::write(&cert, issued.fullchain()).unwrap();
     write_with_mode(&key, issued.key, 0o600);
-    let deploy = || edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
-    let call = || doctor(&service, "").env("EDGECERT_STATE_DIR", state.path()).succeeds();
+    let deploy = || edgecert().against(&service).with_state(state.path());
+    let call = || doctor(&service, "").with_state(state.path()).succeeds();
     deploy().args(["--lineage"]).args([certificates.path()]).succeeds();
     assert_only_fault(&call(), "warn hook: cannot tell whether lego calls edgecert for ", "README");
     deploy().env("LEGO_CERT_PATH", &cert).env("LEGO_CERT_KEY_PATH", &key).succeeds();
@@ -93,11 +89,8 @@ fn unmanaged_lineage_of_a_site_is_a_fault() {
     // A lineage whose site has another one.
     let certbot = Certbot::with_lineages(&[&["a.example"]]);
     let known = certbot.entries(&["a.example"], "");
-    assert_only_fault(
-        &call(&service, &known).succeeds(),
-        "warn hook: ",
-        "delete the lineage that is not needed",
-    );
+    let output = call(&service, &known).succeeds();
+    assert_only_fault(&output, "warn hook: ", "delete the lineage that is not needed");
     // With a hook it contests the site.
     acme_sh(home.path(), "Le_DeployHook='edgecert,'\n");
     assert_only_fault(&call(&service, "").succeeds(), "warn hook: ", "edgecert --lineage /");

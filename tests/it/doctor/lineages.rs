@@ -3,12 +3,11 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use edgecert_sandbox::Authority;
 use tempfile::TempDir;
 
 use super::{Certbot, assert_only_fault, doctor, faults, findings, on_good_host, private_directory};
 use crate::harness::{
-    Lineage, account, edgecert, fresh, record, record_of, sandbox, test_ca, write_with_mode,
+    Authority, Lineage, account, edgecert, fresh, record, record_of, sandbox, test_ca, write_with_mode,
 };
 
 #[test]
@@ -59,10 +58,7 @@ fn lineage_without_site_is_a_fault() {
     output.prints("is covered by the certificate for x.example and y.example");
 
     let output = doctor(&service, &entries).env("EDGECERT_SKIP_UNMATCHED", "true").succeeds();
-    assert_eq!(
-        output.json()["findings"].as_array().unwrap().iter().filter(|f| f["status"] == "warn").count(),
-        1
-    );
+    assert_only_fault(&output, "warn ", "");
 
     let named =
         certbot.entries(&["x.example"], "domains = [\"x.example\"]\n") + &certbot.entries(&["a.example"], "");
@@ -111,10 +107,8 @@ fn site_of_another_host_is_a_note() {
         sites.collect::<Vec<_>>()
     };
     let own = "site ok: 1 site, each covered by one lineage";
-    assert_eq!(
-        notes(account(&["a.example", "b.example"], "lets")),
-        [format!("{own}; 1 site renewed by the service")]
-    );
+    let renewed = format!("{own}; 1 site renewed by the service");
+    assert_eq!(notes(account(&["a.example", "b.example"], "lets")), [renewed]);
     let other = "site skipped: 1 site is not covered by this host: b.example";
     assert_eq!(notes(account(&["a.example", "b.example"], "uploaded")), [own, other]);
     let names = ["a.example", "b.example", "c.example", "d.example", "e.example"];
@@ -125,7 +119,7 @@ fn site_of_another_host_is_a_note() {
 #[test]
 fn site_that_nobody_renews_is_a_warning() {
     let (certbot, state) = (Certbot::with_lineages(&[&["a.example", "b.example"]]), private_directory());
-    let call = |service| on_good_host(service, &certbot).env("EDGECERT_STATE_DIR", state.path()).succeeds();
+    let call = |service| on_good_host(service, &certbot).with_state(state.path()).succeeds();
     let service = sandbox(&["a.example", "c.example", "d.example"]);
     let begins =
         "warn site: c.example and d.example have no certificate, and no lineage of this host covers them; ";
@@ -133,11 +127,11 @@ fn site_that_nobody_renews_is_a_warning() {
 
     // A renewal dropped a name.
     let service = sandbox(&["a.example", "b.example"]);
-    let hook = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
+    let hook = edgecert().against(&service).with_state(state.path());
     hook.env("RENEWED_LINEAGE", certbot.live("a.example")).succeeds();
     certbot.renew("a.example", &["a.example"]);
     let begins = "warn site: no lineage of this host covers b.example any more; the certificates deployed earlier stay";
-    let output = on_good_host(&service, &certbot).env("EDGECERT_STATE_DIR", state.path()).run();
+    let output = on_good_host(&service, &certbot).with_state(state.path()).run();
     let found = faults(&output);
     assert!(found.iter().any(|fault| fault.starts_with(begins)), "{found:?}");
 }
@@ -148,9 +142,8 @@ fn superseded_lineage_is_only_a_warning() {
     let certbot = Certbot::with_lineages(&[&["a.example"]]);
     certbot.renew("other", &["a.example"]);
     let entries = certbot.entries(&["a.example", "other"], "");
-    let sync = edgecert().against(&service).args(["sync"]);
-    sync.with_config(&entries).env("EDGECERT_STATE_DIR", state.path()).succeeds();
-    let faults = || faults(&doctor(&service, &entries).env("EDGECERT_STATE_DIR", state.path()).run());
+    edgecert().against(&service).args(["sync"]).with_config(&entries).with_state(state.path()).succeeds();
+    let faults = || faults(&doctor(&service, &entries).with_state(state.path()).run());
     let superseded =
         |fault: &String| fault.starts_with("warn lineage: ") && fault.contains("is superseded: ");
     let found: Vec<String> = faults().into_iter().filter(superseded).collect();
@@ -214,11 +207,11 @@ fn missing_or_refused_lineage_is_a_fault() {
 
     let state = private_directory();
     let lineage = Lineage::issued_for(&["a.example"]);
-    fresh(&service, &lineage).env("EDGECERT_STATE_DIR", state.path()).succeeds();
+    fresh(&service, &lineage).with_state(state.path()).succeeds();
     drop(lineage);
     certbot.renew("a.example", &["a.example"]);
     on_good_host(&service, &certbot)
-        .env("EDGECERT_STATE_DIR", state.path())
+        .with_state(state.path())
         .exits_with(66)
         .prints("edgecert status --forget");
 }
@@ -237,11 +230,11 @@ fn renewed_secret_is_the_same_lineage() {
         symlink(version, secret.path().join("..data")).unwrap();
     };
     renew("..2026_01");
-    let hook = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
+    let hook = edgecert().against(&service).with_state(state.path());
     hook.args(["--lineage"]).args([secret.path()]).succeeds();
     renew("..2026_02");
     fs::remove_dir_all(secret.path().join("..2026_01")).unwrap();
     for configuration in [String::new(), format!("[[lineage]]\npath = '{}'\n", secret.path().display())] {
-        doctor(&service, &configuration).env("EDGECERT_STATE_DIR", state.path()).succeeds();
+        doctor(&service, &configuration).with_state(state.path()).succeeds();
     }
 }

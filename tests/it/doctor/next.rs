@@ -22,8 +22,7 @@ fn fresh_host_is_told_to_configure() {
     let next = output.json()["next"].as_str().unwrap().to_owned();
     assert!(next.ends_with("edgecert/config.toml with base_url and api_key_file"), "{next}");
 
-    let hook = edgecert().args(["doctor"]).on_host();
-    let last = hook.exits_with(78).stdout.lines().last().unwrap().to_owned();
+    let last = edgecert().args(["doctor"]).on_host().exits_with(78).stdout.lines().last().unwrap().to_owned();
     assert_eq!(last, format!("next: {next}"));
 }
 
@@ -34,7 +33,7 @@ fn each_step_leads_to_the_next() {
     fs::set_permissions(state.path(), Permissions::from_mode(0o700)).unwrap();
     let certbot = Certbot::with_lineages(&[]);
     let next = |configuration: &str| {
-        let hook = doctor(&service, configuration).env("EDGECERT_STATE_DIR", state.path());
+        let hook = doctor(&service, configuration).with_state(state.path());
         hook.run().json()["next"].clone()
     };
     let issue = next("").as_str().unwrap().to_owned();
@@ -53,8 +52,7 @@ fn each_step_leads_to_the_next() {
     let timer = "run `systemctl enable --now edgecert-sync.timer && systemctl start edgecert-sync.service`";
     assert_eq!(next(&entries), timer);
 
-    let sync = edgecert().against(&service).args(["sync"]).env("EDGECERT_STATE_DIR", state.path());
-    sync.with_config(&entries).succeeds();
+    edgecert().against(&service).args(["sync"]).with_state(state.path()).with_config(&entries).succeeds();
     assert_eq!(next(&entries), json!(null));
 }
 
@@ -64,10 +62,10 @@ fn sync_by_hand_proves_no_timer() {
     let state = private_directory();
     let entries = certbot.entries(&["a.example"], "");
     let sync = || {
-        let hook = edgecert().against(&service).args(["sync"]).env("EDGECERT_STATE_DIR", state.path());
+        let hook = edgecert().against(&service).args(["sync"]).with_state(state.path());
         hook.with_config(&entries)
     };
-    let faults = || faults(&doctor(&service, &entries).env("EDGECERT_STATE_DIR", state.path()).succeeds());
+    let faults = || faults(&doctor(&service, &entries).with_state(state.path()).succeeds());
     fs::remove_file(state.path().join("last-sync")).unwrap();
     assert_eq!(sync().shows_on_terminal(80).code, 0);
     let found = faults();

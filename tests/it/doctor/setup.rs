@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use super::{Certbot, assert_only_fault, doctor, faults, findings, on_good_host, private_directory};
-use crate::harness::{Fault, Options, require_trusted_root, sandbox, sandbox_with};
+use super::{Certbot, assert_only_fault, doctor, faults, findings, lines, on_good_host, private_directory};
+use crate::harness::{Fault, Hook, Sandbox, require_trusted_root, sandbox, tls_sandbox};
 
 #[test]
 fn good_setup_has_no_fault() {
@@ -41,13 +41,7 @@ fn missing_api_key_stops_no_check() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let output = on_good_host(&service, &certbot).without_env("EDGECERT_API_KEY").exits_with(78);
     assert_only_fault(&output, "fail api-key: no API key is set; ", "set EDGECERT_API_KEY");
-    let json = output.json();
-    let subjects: Vec<&str> = json["findings"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|finding| finding["subject"].as_str().unwrap())
-        .collect();
+    let subjects = lines(&output, |[_, subject, ..]| Some(subject.to_owned()));
     let before = ["settings", "base-url", "api-key", "state", "service", "clock"];
     assert_eq!(subjects, [&before[..], &["lineage", "hook", "timer"]].concat());
 }
@@ -81,24 +75,18 @@ fn unreachable_service_is_temporary() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let call = || on_good_host(&service, &certbot);
     let output = call().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
-    assert_only_fault(
-        &output,
-        "fail service: cannot reach the service at 127.0.0.1:1: ",
-        "check the base URL",
-    );
+    let begins = "fail service: cannot reach the service at 127.0.0.1:1: ";
+    assert_only_fault(&output, begins, "check the base URL");
     service.add_fault(Fault::status("GET /api/certs", 503).times(2));
-    assert_only_fault(
-        &call().exits_with(75),
-        "fail service: the service is unavailable (503)",
-        "try again later",
-    );
+    let output = call().exits_with(75);
+    assert_only_fault(&output, "fail service: the service is unavailable (503)", "try again later");
     service.add_fault(Fault::status("GET /api/certs", 503).times(1));
     call().succeeds();
 }
 
 #[test]
 fn untrusted_tls_differs_from_unreachable() {
-    let service = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
+    let service = tls_sandbox(&["a.example"]);
     let certbot = Certbot::with_lineages(&[&["a.example"]]);
     let call = || on_good_host(&service, &certbot);
     call().succeeds();
@@ -125,26 +113,27 @@ fn wrong_clock_is_a_fault() {
     let dated = |pattern: &str, body: Value| {
         Fault::status(pattern, 200).header("Date", "Tue, 01 Jan 2030 00:00:00 GMT").body(body)
     };
+    let sites = json!({"sites": [{"id": 1, "domain": "a.example"}], "total": 1});
     service.add_fault(dated("GET /api/certs", json!([])));
-    service.add_fault(dated(
-        "GET /api/me/sites",
-        json!({"sites": [{"id": 1, "domain": "a.example"}], "total": 1}),
-    ));
+    service.add_fault(dated("GET /api/me/sites", sites));
     let output = on_good_host(&service, &certbot).exits_with(78);
     assert_only_fault(&output, "fail clock: this host's clock is ", "timedatectl");
+}
+
+/// A call on a good host with these settings in a configuration file with this mode.
+fn with_settings(service: &Sandbox, certbot: &Certbot, settings: &str, mode: u32) -> Hook {
+    let text = format!("{settings}{}", certbot.entries(&["a.example"], ""));
+    let hook = doctor(service, &text);
+    let file = hook.write_file(".config/edgecert/config.toml", &text);
+    fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
+    hook
 }
 
 #[test]
 fn distrusted_on_failure_is_a_fault() {
     require_trusted_root();
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
-    let call = |mode| {
-        let text = format!("on_failure = [\"mail\"]\n{}", certbot.entries(&["a.example"], ""));
-        let hook = doctor(&service, &text);
-        let file = hook.write_file(".config/edgecert/config.toml", &text);
-        fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
-        hook
-    };
+    let call = |mode| with_settings(&service, &certbot, "on_failure = [\"mail\"]\n", mode);
     call(0o644).succeeds();
     let begins = "fail settings: mail, named by on_failure, would not be run: group or others can write /";
     assert_only_fault(&call(0o664).exits_with(78), begins, "chmod go-w /");
@@ -153,21 +142,12 @@ fn distrusted_on_failure_is_a_fault() {
 #[test]
 fn readable_heartbeat_url_is_a_warning() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
-    let call = |mode| {
-        let url = "heartbeat_url = 'https://hc.example/hunter2'\n";
-        let text = format!("{url}{}", certbot.entries(&["a.example"], ""));
-        let hook = doctor(&service, &text);
-        let file = hook.write_file(".config/edgecert/config.toml", &text);
-        fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
-        hook.succeeds()
-    };
+    let url = "heartbeat_url = 'https://hc.example/hunter2'\n";
+    let call = |mode| with_settings(&service, &certbot, url, mode).succeeds();
     assert_eq!(faults(&call(0o640)), [""; 0]);
     let output = call(0o644);
-    assert_only_fault(
-        &output,
-        "warn settings: others can read heartbeat_url, which is a secret, ",
-        "`chmod o= /",
-    );
+    let begins = "warn settings: others can read heartbeat_url, which is a secret, ";
+    assert_only_fault(&output, begins, "`chmod o= /");
     assert!(!output.stdout.contains("hunter2"), "{}", output.stdout);
 }
 
@@ -177,7 +157,7 @@ fn bad_state_directory_is_a_fault() {
     let call = || on_good_host(&service, &certbot);
     let hook = call();
     let file = hook.write_file("file", "");
-    let output = hook.env("EDGECERT_STATE_DIR", file.join("state")).exits_with(78);
+    let output = hook.with_state(file.join("state")).exits_with(78);
     let faults = faults(&output);
     let begins = "fail state: cannot write to the state directory ";
     assert!(faults[0].starts_with(begins) && faults[0].contains("--state-dir"), "{faults:?}");
@@ -185,7 +165,7 @@ fn bad_state_directory_is_a_fault() {
     let directory = private_directory();
     for (mode, code) in [(0o700, 0), (0o750, 0), (0o705, 78), (0o770, 78)] {
         fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
-        let output = call().env("EDGECERT_STATE_DIR", directory.path()).exits_with(code);
+        let output = call().with_state(directory.path()).exits_with(code);
         if code != 0 {
             assert_only_fault(&output, "fail state: others can access the state directory ", "chmod 700 /");
         }

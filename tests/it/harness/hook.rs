@@ -1,6 +1,7 @@
 //! Runs the real binary in an emptied environment with its own home directory.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -97,6 +98,16 @@ impl Hook {
             Some(file) => hook.env("EDGECERT_CA_FILE", file),
             None => hook,
         }
+    }
+
+    /// Replaces the addresses of the edge.
+    pub(crate) fn facing(self, addresses: impl Display) -> Self {
+        self.env("EDGECERT_EDGE_ADDRESS", addresses.to_string())
+    }
+
+    /// Replaces the state directory.
+    pub(crate) fn with_state(self, directory: impl AsRef<OsStr>) -> Self {
+        self.env("EDGECERT_STATE_DIR", directory)
     }
 
     /// Adds `--domain DOMAIN`.
@@ -263,12 +274,8 @@ impl Output {
 
     #[track_caller]
     fn assert_contains(&self, stream: &str, text: &str) -> &Self {
-        assert!(
-            stream.contains(text),
-            "{text:?} is wanted; stdout:\n{}stderr:\n{}",
-            self.stdout,
-            self.stderr
-        );
+        let Self { stdout, stderr, .. } = self;
+        assert!(stream.contains(text), "{text:?} is wanted; stdout:\n{stdout}stderr:\n{stderr}");
         self
     }
 
@@ -294,14 +301,11 @@ fn mask_dates_and_fingerprints(text: &str) -> String {
         let end = word.trim_end_matches([' ', '\n', '"', ',', ';']);
         let is_date = end.len() == 20 && end.ends_with('Z') && end.as_bytes()[10] == b'T';
         let is_fingerprint = end.len() == 64 && end.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let replacement = if is_date {
-            "DATE"
-        } else if is_fingerprint {
-            "FINGERPRINT"
-        } else {
-            end
-        };
-        masked.push_str(replacement);
+        masked.push_str(match (is_date, is_fingerprint) {
+            (true, _) => "DATE",
+            (_, true) => "FINGERPRINT",
+            _ => end,
+        });
         masked.push_str(&word[end.len()..]);
     }
     masked
@@ -310,11 +314,8 @@ fn mask_dates_and_fingerprints(text: &str) -> String {
 /// The contents of all files below a directory.
 fn contents_below(directory: &Path) -> String {
     let entries = std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
-    entries
-        .map(
-            |path| {
-                if path.is_dir() { contents_below(&path) } else { std::fs::read_to_string(path).unwrap() }
-            },
-        )
-        .collect()
+    let contents = |path: PathBuf| {
+        if path.is_dir() { contents_below(&path) } else { std::fs::read_to_string(path).unwrap() }
+    };
+    entries.map(contents).collect()
 }

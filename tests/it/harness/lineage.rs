@@ -45,6 +45,10 @@ pub(crate) fn write_with_mode(path: impl AsRef<Path>, text: impl AsRef<[u8]>, mo
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
+/// Commands of openssl for keys of a lineage.
+pub(crate) const P256: [&str; 5] = ["ecparam", "-genkey", "-noout", "-name", "prime256v1"];
+pub(crate) const RSA: [&str; 5] = ["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
+
 /// Generates `privkey.pem` with this openssl command.
 pub(crate) fn generate_key(directory: &Path, command: &[&str]) {
     let (subcommand, options) = command.split_first().unwrap();
@@ -75,9 +79,9 @@ impl Lineage {
         lineage
     }
 
-    /// Issues a certificate for `a.example` with openssl: the command that generates the key, the arguments of
-    /// `x509 -req` that sign it. The CA is made for this lineage.
-    pub(crate) fn from_openssl(key: &[&str], arguments: &[&str]) -> Self {
+    /// Issues a certificate for `a.example` that is valid for 20 days with openssl, with this command for the key. The CA
+    /// is made for this lineage.
+    pub(crate) fn from_openssl(key: &[&str]) -> Self {
         let lineage = Self { home: TempDir::new().unwrap() };
         let directory = lineage.path();
         let mut ca = vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
@@ -90,11 +94,17 @@ impl Lineage {
         );
         fs::write(directory.join("names.cnf"), "subjectAltName=DNS:a.example\n").unwrap();
         let mut sign = vec!["x509", "-req", "-in", "leaf.csr", "-CA", "ca.crt", "-CAkey", "ca.key"];
-        sign.extend(["-out", "cert.pem", "-extfile", "names.cnf"]);
-        sign.extend(arguments);
+        sign.extend(["-out", "cert.pem", "-extfile", "names.cnf", "-days", "20"]);
         openssl(directory, &sign);
         fs::copy(directory.join("ca.crt"), directory.join("chain.pem")).unwrap();
         lineage.write("fullchain.pem", &(lineage.read("cert.pem") + &lineage.read("chain.pem")));
+        lineage
+    }
+
+    /// A certificate that expired long ago.
+    pub(crate) fn expired() -> Self {
+        let lineage = Self::from_openssl(&P256);
+        lineage.sign_between("20200101000000Z", "20200201000000Z");
         lineage
     }
 

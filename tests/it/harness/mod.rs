@@ -25,13 +25,13 @@ pub(crate) use edgecert_sandbox::{
 pub(crate) use edgecert_workload::der;
 pub(crate) use hook::{Hook, Output, binary, edgecert, edgecert_with_heap, edgecert_with_memory, env_var};
 pub(crate) use host::record_sync;
-pub(crate) use lineage::{Lineage, fingerprint, generate_key, hex, test_ca, write_with_mode};
+pub(crate) use lineage::{Lineage, P256, RSA, fingerprint, generate_key, hex, test_ca, write_with_mode};
 pub(crate) use log_socket::{JOURNAL, LogSocket, SYSLOG, run_with_sockets, run_with_syslog};
 pub(crate) use nginx::Nginx;
 pub(crate) use openssl::{openssl, sign_between};
 pub(crate) use runs::{
-    Fleet, Host, LISTING, at_once, bind, change, configured, deploy, fresh, is_bound_to, requests_during,
-    sync, with_rejected_key,
+    Fleet, Host, LISTING, at_once, bind, change, configured, deploy, fresh, in_parallel, is_bound_to,
+    requests_during, sync, with_rejected_key,
 };
 pub(crate) use scrub::scrub_times;
 use skip::require_isolation;
@@ -66,6 +66,11 @@ pub(crate) fn sandbox_with(options: Options, domains: &[&str]) -> Sandbox {
     sandbox
 }
 
+/// Starts a sandbox with these sites whose API is reached over TLS.
+pub(crate) fn tls_sandbox(domains: &[&str]) -> Sandbox {
+    sandbox_with(Options { tls: true, ..Options::default() }, domains)
+}
+
 /// The requests that the sandbox received, as `METHOD /path`.
 pub(crate) fn request_lines(service: &Sandbox) -> Vec<String> {
     service.requests().iter().map(|request| format!("{} {}", request.method, request.path)).collect()
@@ -74,6 +79,22 @@ pub(crate) fn request_lines(service: &Sandbox) -> Vec<String> {
 /// The number of upload requests that the sandbox received.
 pub(crate) fn upload_count(service: &Sandbox) -> usize {
     request_lines(service).iter().filter(|line| *line == "POST /api/certs/upload").count()
+}
+
+/// Asserts that a JSON value has these fields, besides others.
+#[track_caller]
+pub(crate) fn assert_contains(value: &Value, expected: &Value) {
+    assert!(contains(value, expected), "{expected:#} is wanted: {value:#}");
+}
+
+fn contains(value: &Value, expected: &Value) -> bool {
+    match (value, expected) {
+        (_, Value::Object(fields)) => fields.iter().all(|(name, field)| contains(&value[name], field)),
+        (Value::Array(found), Value::Array(items)) => {
+            found.len() == items.len() && found.iter().zip(items).all(|(found, item)| contains(found, item))
+        }
+        _ => value == expected,
+    }
 }
 
 /// Adds the default account to a world.

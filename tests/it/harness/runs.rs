@@ -3,6 +3,7 @@
 use std::fs;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::thread;
 
 use serde_json::{Value, json};
@@ -25,12 +26,12 @@ pub(crate) fn with_rejected_key(service: &Sandbox, lineage: &Lineage) -> Hook {
 
 /// A hook whose state directory outlives it.
 pub(crate) fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
-    fresh(service, lineage).env("EDGECERT_STATE_DIR", state)
+    fresh(service, lineage).with_state(state)
 }
 
 /// A `sync` with the same state directory.
 pub(crate) fn sync(service: &Sandbox, state: &Path) -> Hook {
-    edgecert().against(service).env("EDGECERT_STATE_DIR", state).args(["sync"])
+    edgecert().against(service).with_state(state).args(["sync"])
 }
 
 /// A host with one lineage, its state directory, and the service that it deploys to.
@@ -75,7 +76,7 @@ impl Host {
 
     /// A run that no hook started, still without a command.
     pub(crate) fn call(&self) -> Hook {
-        edgecert().against(&self.service).env("EDGECERT_STATE_DIR", self.state())
+        edgecert().against(&self.service).with_state(self.state())
     }
 
     /// A run for the lineage that a user starts.
@@ -89,7 +90,7 @@ impl Host {
 
     /// `status`, without the URL of the service and without the API key.
     pub(crate) fn status(&self, arguments: &[&str]) -> Hook {
-        edgecert().args(["status"]).args(arguments).env("EDGECERT_STATE_DIR", self.state())
+        edgecert().args(["status"]).args(arguments).with_state(self.state())
     }
 
     /// The only state file.
@@ -187,6 +188,18 @@ pub(crate) fn at_once<T: Send, R: Send>(
         let results = running.into_iter().map(|row| row.join().unwrap_or_else(|panic| resume_unwind(panic)));
         results.collect()
     })
+}
+
+/// Runs all rows, this many at the same time, and returns their results in any order.
+pub(crate) fn in_parallel<T: Send, R: Send>(
+    threads: usize,
+    rows: impl IntoIterator<Item = T, IntoIter: Send>,
+    run: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let rows = Mutex::new(rows.into_iter());
+    let next = || rows.lock().unwrap().next();
+    let results = at_once(0..threads, |_| std::iter::from_fn(next).map(&run).collect::<Vec<_>>());
+    results.into_iter().flatten().collect()
 }
 
 /// Adds a configuration file with lineages.

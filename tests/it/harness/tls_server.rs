@@ -14,10 +14,11 @@ pub(crate) struct TlsServer {
 }
 
 impl TlsServer {
-    /// Starts a server in the directory of a lineage, with these arguments.
+    /// Starts a server with the leaf and key of a lineage, in its directory, with these arguments.
     pub(crate) fn start(lineage: &Lineage, arguments: &[&str]) -> Self {
         let mut child = Command::new("openssl")
             .args(["s_server", "-accept", "127.0.0.1:0", "-naccept", "1000"])
+            .args(["-cert", "cert.pem", "-key", "privkey.pem"])
             .args(arguments)
             .current_dir(lineage.path())
             .stdin(Stdio::piped())

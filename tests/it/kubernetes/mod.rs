@@ -108,7 +108,7 @@ fn state_of_a_volume_is_used() {
     let ((service, pod), volume) = (Pod::with_secret(), TempDir::new().unwrap());
     let sync = |arguments: &[&str]| {
         let hook = edgecert().against(&service).args(["sync", "--json"]).args(arguments);
-        pod.contain(hook.env("EDGECERT_STATE_DIR", volume.path())).succeeds().json()
+        pod.contain(hook.with_state(volume.path())).succeeds().json()
     };
     assert_eq!(count(&sync(&["--kubernetes"]), "deployed"), 1);
     assert_eq!(count(&sync(&["--kubernetes"]), "unchanged"), 1);
@@ -116,7 +116,7 @@ fn state_of_a_volume_is_used() {
     assert_eq!(count(&sync(&[]), "total"), 0);
     let other = Pod::new(&ApiServer::start());
     let hook = edgecert().against(&service).args(["sync", "--kubernetes"]);
-    other.contain(hook.env("EDGECERT_STATE_DIR", volume.path())).succeeds();
+    other.contain(hook.with_state(volume.path())).succeeds();
     let none = "edgecert: warning: no secret of type kubernetes.io/tls was found\n";
     assert_eq!(other.sync(&service, &[]).succeeds().stderr, none);
     assert_eq!(other.sync(&service, &["--shard", "1/2"]).succeeds().stderr, "", "a shard may have none");
@@ -137,16 +137,14 @@ fn pages_are_followed() {
     assert_eq!(server.cluster().requests.len(), 3);
     // A list that changes faster than it can be read.
     server.cluster().is_expired = true;
-    let output = pod.sync(&service, &[]).exits_with(75);
-    assert!(output.stderr.contains("(410)"), "{}", output.stderr);
+    pod.sync(&service, &[]).exits_with(75).says("(410)");
 }
 
 #[test]
 fn endless_list_ends_at_the_deadline() {
     let (service, pod) = Pod::with_secret();
     pod.cluster().is_endless = true;
-    let hook = pod.sync(&service, &["--timeout", "1"]).under(&["timeout", "20"]);
-    let output = hook.exits_with(75);
+    let output = pod.sync(&service, &["--timeout", "1"]).under(&["timeout", "20"]).exits_with(75);
     assert!(output.stderr.contains("the API server is unavailable"), "{}", output.stderr);
     assert_eq!(upload_count(&service), 1, "what was listed is deployed");
 }
@@ -154,19 +152,16 @@ fn endless_list_ends_at_the_deadline() {
 #[test]
 fn only_a_list_of_secrets_is_one() {
     let (service, pod) = Pod::with_secret();
+    let secret = r#"{"items": [{"metadata": {"name": "a"}, "data": "a secret"}]}"#;
     for (body, found) in [
-        (status(200, "the cache is not ready").body, "list of secrets: it is a Status"),
-        (r#"{"kind": "PodList", "items": []}"#.to_owned(), "it is a PodList"),
-        (r#"{"items": []}"#.to_owned(), "not a list of secrets at line 1, column 13"),
-        ("[]".to_owned(), "not a list of secrets at line 1, column 2"),
-        (
-            r#"{"items": [{"metadata": {"name": "a"}, "data": "a secret"}]}"#.to_owned(),
-            "not a list of secrets at line 1, column 57",
-        ),
+        (&*status(200, "the cache is not ready").body, "list of secrets: it is a Status"),
+        (r#"{"kind": "PodList", "items": []}"#, "it is a PodList"),
+        (r#"{"items": []}"#, "not a list of secrets at line 1, column 13"),
+        ("[]", "not a list of secrets at line 1, column 2"),
+        (secret, "not a list of secrets at line 1, column 57"),
     ] {
-        pod.cluster().faults.push_back(Response { status: 200, headers: "", body });
-        let output = pod.sync(&service, &[]).exits_with(76);
-        assert!(output.stderr.contains(found), "{}", output.stderr);
+        pod.cluster().faults.push_back(Response { status: 200, headers: "", body: body.to_owned() });
+        pod.sync(&service, &[]).exits_with(76).says(found);
     }
 }
 
@@ -179,8 +174,7 @@ fn rotated_token_is_read_again() {
     assert_eq!(pod.cluster().requests.len(), 2);
 
     pod.cluster().tokens.clear();
-    let output = pod.sync(&service, &[]).exits_with(78);
-    assert!(output.stderr.contains("rejected the token of the service account (401)"), "{}", output.stderr);
+    pod.sync(&service, &[]).exits_with(78).says("rejected the token of the service account (401)");
 }
 
 #[test]
@@ -213,8 +207,7 @@ fn unavailable_server_is_asked_again() {
         let down = Response { headers: "Retry-After: 0\r\n", ..status(503, "etcd has no leader") };
         pod.cluster().faults.push_back(down);
     }
-    let output = pod.sync(&service, &[]).exits_with(75);
-    assert!(output.stderr.contains("etcd has no leader (503)"), "{}", output.stderr);
+    pod.sync(&service, &[]).exits_with(75).says("etcd has no leader (503)");
 }
 
 #[test]
@@ -232,11 +225,7 @@ fn broken_secret_is_a_failure() {
 fn outside_a_pod_says_what_is_missing() {
     let service = sandbox(&[]);
     let output = edgecert().against(&service).args(["sync", "--kubernetes"]).exits_with(78);
-    assert!(
-        output.stderr.contains("works only in a pod: KUBERNETES_SERVICE_HOST is not set"),
-        "{}",
-        output.stderr
-    );
+    output.says("works only in a pod: KUBERNETES_SERVICE_HOST is not set");
     edgecert().args(["sync", "--namespace", "default"]).exits_with(2);
     edgecert().args(["sync", "--kubernetes", "--namespace", "../x"]).exits_with(2);
 }

@@ -9,7 +9,8 @@ use time::macros::format_description;
 use time::{Duration, OffsetDateTime};
 
 use crate::harness::{
-    EdgeAddress, Hook, Lineage, Sandbox, deploy, edgecert, edit_state, sandbox, state_files, sync, test_ca,
+    EdgeAddress, Hook, Lineage, P256, Sandbox, deploy, edgecert, edit_state, sandbox, state_files, sync,
+    test_ca,
 };
 
 /// The site of each host.
@@ -37,7 +38,7 @@ impl Host {
 
     /// This much of a 6-day certificate is left.
     pub(super) fn expiring(left: Duration) -> Self {
-        let lineage = Lineage::from_openssl(&["ecparam", "-genkey", "-noout", "-name", "prime256v1"], &[]);
+        let lineage = Lineage::from_openssl(&P256);
         let until = now() + left;
         let format = format_description!("[year][month][day][hour][minute][second]Z");
         let [from, until] = [until - SHORT_LIFETIME, until].map(|at| at.format(format).unwrap());
@@ -101,7 +102,7 @@ impl Host {
 
     /// A call of `status` on this host.
     pub(super) fn status(&self) -> Hook {
-        let status = edgecert().args(["status"]).env("EDGECERT_STATE_DIR", self.state.path());
+        let status = edgecert().args(["status"]).with_state(self.state.path());
         match &self.edge {
             Some(address) => status.args(["--verify", "--edge-address", address]),
             None => status,

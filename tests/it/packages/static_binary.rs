@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use crate::harness::{Lineage, Options, Sandbox, require, require_root, sandbox_with, test_ca};
+use crate::harness::{Lineage, Sandbox, require, require_root, test_ca, tls_sandbox};
 
 use super::{assert_is_notices, output, package};
 use name_server::{Answers, NameServer};
@@ -48,7 +48,7 @@ struct EmptyRoot {
 impl EmptyRoot {
     fn new() -> Self {
         require_root();
-        let service = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
+        let service = tls_sandbox(&["a.example"]);
         let (unpacked, directory) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         fs::copy(unpack(unpacked.path()), directory.path().join("edgecert")).unwrap();
         let root = Self { directory, service };

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{PATHS, calls};
 use crate::harness::{
-    API_KEY, Fault, Lineage, Output, account, der, edgecert, fresh, hex, openssl, record, sandbox,
+    API_KEY, Fault, Lineage, Output, P256, RSA, account, der, edgecert, fresh, hex, openssl, record, sandbox,
     sandbox_and_lineage,
 };
 
@@ -50,12 +50,12 @@ fn encoded_api_keys_are_redacted() {
 #[test]
 fn encoded_private_keys_are_redacted() {
     let kinds: [(&[&str], &[&str], usize); 3] = [
-        (&["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"], &["ec"], 1),
+        (&P256, &["ec"], 1),
         (&["ecparam", "-genkey", "-noout", "-name", "secp384r1"], &["ec"], 1),
-        (&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], &["rsa", "-traditional"], 3),
+        (&RSA, &["rsa", "-traditional"], 3),
     ];
     for (generate, traditional, secret) in kinds {
-        let lineage = Lineage::from_openssl(generate, &["-days", "20"]);
+        let lineage = Lineage::from_openssl(generate);
         let files = ["-in", "privkey.pem", "-outform", "DER", "-out", "key.der"];
         openssl(lineage.path(), &[traditional, &files].concat());
         let key = fs::read(lineage.file("key.der")).unwrap();
@@ -119,8 +119,7 @@ fn state_keeps_little_of_the_service() {
         // The upload replaces the record, to which the site has yet to be bound.
         let service = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
         service.add_fault(fault.times(99));
-        let hook = fresh(&service, &lineage).args(["--wait", "0"]);
-        let output = hook.run();
+        let output = fresh(&service, &lineage).args(["--wait", "0"]).run();
         assert!(output.state.contains(kept), "no {kept:?} in {}", output.state);
         for word in ["refusal", "denial", "reason", "field ", "xxxxx"] {
             let kept_bytes = output.state.matches(word).count() * word.len();

@@ -20,9 +20,8 @@ fn uncovered_site_is_not_bound() {
     let message = "certificate 5 does not cover plain.example.com (site 11), only shop.example.com; nothing was changed";
     output.says(message);
     assert!(!changed_anything(&service));
-    sites(&service, &["bind", "11", "5", "--allow-uncovered"])
-        .succeeds()
-        .says("warning: certificate 5 does not cover");
+    let output = sites(&service, &["bind", "11", "5", "--allow-uncovered"]).succeeds();
+    output.says("warning: certificate 5 does not cover");
     assert_eq!(site(&service, 11)["cert_id"], 5);
 }
 
@@ -41,9 +40,8 @@ fn declared_domain_does_not_cover() {
     let mut declared = record(5, "b.example", "upload");
     declared["domain"] = json!("a.example");
     let service = account(&[(10, "a.example", None)], &[declared]);
-    sites(&service, &["bind", "10", "5"])
-        .exits_with(65)
-        .says("does not cover a.example (site 10), only b.example");
+    let output = sites(&service, &["bind", "10", "5"]).exits_with(65);
+    output.says("does not cover a.example (site 10), only b.example");
     assert!(!changed_anything(&service));
 }
 
@@ -51,9 +49,8 @@ fn declared_domain_does_not_cover() {
 fn unknown_coverage_is_a_warning() {
     let service = shop();
     service.add_fault(Fault::status("GET /api/certs/*/download", 403));
-    sites(&service, &["bind", "11", "5"])
-        .succeeds()
-        .says("warning: cannot tell whether certificate 5 covers plain.example.com");
+    let output = sites(&service, &["bind", "11", "5"]).succeeds();
+    output.says("warning: cannot tell whether certificate 5 covers plain.example.com");
 }
 
 #[test]
@@ -61,7 +58,6 @@ fn binding_without_effect_is_exit_69() {
     let service = shop();
     let body = json!({"ok": true, "site": site(&service, 11), "ignored_fields": []});
     service.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body));
-    sites(&service, &["bind", "11", "5", "--allow-uncovered"])
-        .exits_with(69)
-        .says("is bound to no certificate, although");
+    let output = sites(&service, &["bind", "11", "5", "--allow-uncovered"]).exits_with(69);
+    output.says("is bound to no certificate, although");
 }

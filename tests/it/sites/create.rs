@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{changed_anything, last_body, set_traffic, shop, site, sites};
-use crate::harness::{Fault, edgecert};
+use crate::harness::{Fault, assert_contains, edgecert};
 
 /// Section 4.6 of the API document.
 #[test]
@@ -49,10 +49,9 @@ fn owner_and_cname_are_never_sent() {
 #[test]
 fn missing_package_is_exit_69() {
     let service = shop();
-    sites(&service, &["create", "new.example.com", "--set", "package_id=2"])
-        .exits_with(69)
-        .says("new.example.com was not created")
-        .says("hint: see the reason that the service gives; a site needs a package");
+    let output = sites(&service, &["create", "new.example.com", "--set", "package_id=2"]).exits_with(69);
+    output.says("new.example.com was not created");
+    output.says("hint: see the reason that the service gives; a site needs a package");
     sites(&service, &["create", "new.example.com", "--set", "package_id=1"]).succeeds();
     set_traffic(&service, 9999);
     sites(&service, &["create", "newer.example.com"]).exits_with(69);
@@ -74,10 +73,7 @@ fn ignored_field_is_exit_69() {
     assert!(output.stdout.contains(" IN CNAME "), "the site is there: {}", output.stdout);
     let json =
         sites(&service, &["create", "newer.example.com", "--set", "waf=1", "--json"]).exits_with(69).json();
-    assert_eq!(
-        (&json["ignored_fields"], &json["site"]["domain"]),
-        (&json!(["waf"]), &json!("newer.example.com"))
-    );
+    assert_contains(&json, &json!({"ignored_fields": ["waf"], "site": {"domain": "newer.example.com"}}));
 }
 
 #[test]
@@ -112,9 +108,8 @@ fn file_without_fields_is_named() {
 #[test]
 fn existing_site_is_not_created_again() {
     let service = shop();
-    sites(&service, &["create", "Shop.example.com"])
-        .exits_with(69)
-        .says("shop.example.com (site 10) already exists; nothing was sent");
+    let output = sites(&service, &["create", "Shop.example.com"]).exits_with(69);
+    output.says("shop.example.com (site 10) already exists; nothing was sent");
     assert!(!changed_anything(&service));
     // The certificate belongs to another account, so the service refuses.
     sites(&service, &["create", "other.example.net"]).exits_with(69);

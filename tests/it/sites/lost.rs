@@ -33,9 +33,8 @@ fn failed_creation_is_not_repeated() {
     for fault in [Fault::close_before("POST /api/sites"), Fault::status("POST /api/sites", 503)] {
         let service = shop();
         service.add_fault(fault);
-        sites(&service, &["create", "new.example.com"])
-            .exits_with(75)
-            .says("new.example.com was not created");
+        let output = sites(&service, &["create", "new.example.com"]).exits_with(75);
+        output.says("new.example.com was not created");
         assert_eq!(request_count(&service, "POST /api/sites"), 1);
     }
 }
@@ -90,7 +89,6 @@ fn site_may_vanish_before_its_request() {
 fn uncertain_change_is_reported() {
     let service = shop();
     service.add_fault(Fault::status("POST /api/sites/*/update", 503).times(99).header("Retry-After", "9999"));
-    sites(&service, &["update", "10", "--set", "remark=x"])
-        .exits_with(75)
-        .says("shop.example.com (site 10) may or may not have been changed");
+    let output = sites(&service, &["update", "10", "--set", "remark=x"]).exits_with(75);
+    output.says("shop.example.com (site 10) may or may not have been changed");
 }

@@ -23,8 +23,7 @@ fn exceeded_package_keeps_site_disabled() {
     let service = shop();
     set_traffic(&service, 9999);
     let output = sites(&service, &["enable", "10"]).exits_with(69);
-    let message = "shop.example.com (site 10) is still disabled by the system: package traffic exceeded";
-    output.says(message);
+    output.says("shop.example.com (site 10) is still disabled by the system: package traffic exceeded");
     output.says("top it up, renew it or extend it first");
     set_traffic(&service, 0);
     sites(&service, &["enable", "10"]).succeeds();

@@ -55,7 +55,7 @@ fn hostile_values_are_no_internal_error() {
     let commands =
         ["status", "status --check", "status --json", "status --metrics METRICS", "sync --timeout 1"];
     for command in commands {
-        let hook = crate::harness::edgecert().env("EDGECERT_STATE_DIR", host.state());
+        let hook = crate::harness::edgecert().with_state(host.state());
         let hook = hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").env("EDGECERT_API_KEY", "k");
         let command = command.replace("METRICS", metrics.to_str().unwrap());
         let output = hook.args(command.split(' ')).run();

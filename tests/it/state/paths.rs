@@ -25,11 +25,10 @@ fn path_that_is_not_utf8_is_remembered() {
     lineage.write("key", &service.endpoints().api_key);
     fs::copy(lineage.file("key"), &key_file).unwrap();
     let state = home.path().join("state");
-    let call = |arguments: &[&str]| edgecert().env("EDGECERT_STATE_DIR", &state).args(arguments);
+    let call = |arguments: &[&str]| edgecert().with_state(&state).args(arguments);
     let hook = |hook: Hook| {
         let hook = hook.env("RENEWED_LINEAGE", &directory).env("EDGECERT_API_KEY_FILE", &key_file);
-        hook.env("EDGECERT_BASE_URL", &service.endpoints().api)
-            .env("EDGECERT_EDGE_ADDRESS", &service.endpoints().edge)
+        hook.env("EDGECERT_BASE_URL", &service.endpoints().api).facing(&service.endpoints().edge)
     };
     assert_eq!(hook(call(&[])).succeeds().stderr, "");
 

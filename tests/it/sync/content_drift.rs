@@ -126,11 +126,10 @@ fn clock_set_back_causes_a_check() {
 fn unserved_site_is_checked_in_every_run() {
     let host = Host::new();
     let proxy = ClosingProxy::start();
-    let hook = host.hook().env("EDGECERT_EDGE_ADDRESS", &proxy.address);
-    hook.args(["--wait", "1"]).succeeds();
+    host.hook().facing(&proxy.address).args(["--wait", "1"]).succeeds();
     for _ in 0..3 {
         proxy.connections.store(0, Ordering::Relaxed);
-        let hook = host.sync().env("EDGECERT_EDGE_ADDRESS", &proxy.address);
+        let hook = host.sync().facing(&proxy.address);
         assert_eq!(hook.only_lists(&host.service).stderr, "");
         assert_eq!(proxy.connections.load(Ordering::Relaxed), 4);
         assert_eq!(host.recorded()["sites"][0]["outcome"], "synced");
@@ -152,7 +151,7 @@ fn required_edge_has_to_be_reached() {
     host.hook().args(["--verify", "require"]).succeeds();
     host.set_back(DAY);
     for _ in 0..2 {
-        let unreachable = sync().env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1");
+        let unreachable = sync().facing("127.0.0.1:1");
         unreachable.exits_with(75).says("127.0.0.1:1 refuses connections");
     }
     sync().succeeds();

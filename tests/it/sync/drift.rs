@@ -21,11 +21,8 @@ fn reason(output: &Output) -> String {
 #[test]
 fn unbound_site_is_bound_again() {
     let (service, lineage, output) = after(|service| bind(service, "a.example", None), 0);
-    assert!(
-        reason(&output).contains("a.example is bound to no certificate, no longer to"),
-        "{}",
-        reason(&output)
-    );
+    let reason = reason(&output);
+    assert!(reason.contains("a.example is bound to no certificate, no longer to"), "{reason}");
     assert!(is_bound_to(&service, "a.example", &lineage) && service.certs().len() == 1);
 }
 

@@ -15,9 +15,9 @@ fn configured_lineages_need_no_hook() {
     let (hooked, named) = (Lineage::issued_for(&["a.example"]), Lineage::issued_for(&["b.example"]));
     deploy(&service, &hooked, state.path()).succeeds();
     let call = || configured(sync(&service, state.path()), &[&named, &hooked]).args(["--json"]);
-    let output = call().succeeds();
-    assert_eq!(output.json()["counts"]["total"], 2, "each lineage counts once");
-    assert_eq!(output.json()["lineages"][0]["reason"], "never deployed before");
+    let json = call().succeeds().json();
+    assert_eq!(json["counts"]["total"], 2, "each lineage counts once");
+    assert_eq!(json["lineages"][0]["reason"], "never deployed before");
     assert!(is_bound_to(&service, "b.example", &named));
     call().only_lists(&service);
 }
@@ -42,7 +42,7 @@ fn shards_are_stable_and_complete() {
         let deployed = [(), ()].map(|()| {
             let state = TempDir::new().unwrap();
             let shard = format!("{index}/3");
-            let hook = fleet.sync(&service).env("EDGECERT_STATE_DIR", state.path());
+            let hook = fleet.sync(&service).with_state(state.path());
             let json = hook.args(["--shard", &shard, "--json"]).succeeds().json();
             let names = json["lineages"].as_array().unwrap().iter().map(|entry| entry["name"].clone());
             names.map(|name| name.as_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -67,8 +67,7 @@ fn lineages_of_one_site_run_in_turn() {
         Lineage::issued_for(&["b.example", "a.example"]),
         Lineage::issued_for(&["*.example"]),
     ];
-    let hook = configured(sync(&service, state.path()), &lineages.iter().collect::<Vec<_>>());
-    hook.succeeds();
+    configured(sync(&service, state.path()), &lineages.iter().collect::<Vec<_>>()).succeeds();
     assert_eq!(service.certs().len(), 1, "no record is made that nothing uses");
     assert_eq!(upload_count(&service), 1, "the others are superseded");
     let listings = request_lines(&service).iter().filter(|request| *request == "GET /api/certs").count();

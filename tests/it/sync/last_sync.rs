@@ -13,7 +13,7 @@ use crate::harness::{
 
 /// `status` of a state directory.
 fn status(state: &Path, arguments: &[&str]) -> Output {
-    edgecert().env("EDGECERT_STATE_DIR", state).args(["status"]).args(arguments).succeeds()
+    edgecert().with_state(state).args(["status"]).args(arguments).succeeds()
 }
 
 /// The field `last_sync` of `status --json`.
@@ -37,7 +37,7 @@ fn metrics(state: &Path) -> Vec<String> {
 
 /// A `sync` of one lineage to a service that cannot be reached.
 fn failing_sync(state: &Path, lineage: &Lineage) -> Hook {
-    let hook = edgecert().env("EDGECERT_STATE_DIR", state).env("EDGECERT_API_KEY", "a-key-of-this-test");
+    let hook = edgecert().with_state(state).env("EDGECERT_API_KEY", "a-key-of-this-test");
     let hook = hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").args(["sync", "--timeout", "1"]);
     configured(hook, &[lineage])
 }
@@ -95,7 +95,7 @@ fn hooks_and_usage_errors_are_not_recorded() {
 fn oldest_shard_counts() {
     let state = TempDir::new().unwrap();
     let state = state.path();
-    let shard = |shard: &str| edgecert().env("EDGECERT_STATE_DIR", state).args(["sync", "--shard", shard]);
+    let shard = |shard: &str| edgecert().with_state(state).args(["sync", "--shard", shard]);
     shard("0/2").succeeds();
     set_back_file(&state.join("last-sync-0-of-2"), 7 * 3_600);
     shard("1/2").succeeds();
@@ -145,7 +145,7 @@ fn unusable_record_is_a_warning() {
     let state = TempDir::new().unwrap();
     let state = state.path();
     let record = state.join("last-sync");
-    let sync = || edgecert().env("EDGECERT_STATE_DIR", state).args(["sync"]);
+    let sync = || edgecert().with_state(state).args(["sync"]);
     fs::write(&record, "garbage").unwrap();
     status(state, &[]).says("is not a valid record of a sync: it is damaged; the next sync replaces it");
     sync().succeeds();

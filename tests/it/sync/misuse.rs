@@ -3,10 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use edgecert_sandbox::Authority;
-
 use super::by_hand::{self, SITES};
-use crate::harness::{Hook, Host, at_once, state_files};
+use crate::harness::{Authority, Hook, Host, at_once, state_files};
 
 /// Names of the certificate; the account has no site for the last one.
 const NAMES: [&str; 3] = ["a.example", "b.example", "c.example"];

@@ -22,8 +22,7 @@ impl Fleet {
         let first = Lineage::issued_for(&["a.example"]);
         let copies = (1..LINEAGES).map(|_| first.duplicate()).collect::<Vec<_>>();
         let lineages: Vec<Lineage> = std::iter::once(first).chain(copies).collect();
-        let hook = configured(sync(&service, state.path()), &lineages.iter().collect::<Vec<_>>());
-        hook.succeeds();
+        configured(sync(&service, state.path()), &lineages.iter().collect::<Vec<_>>()).succeeds();
         assert_eq!(upload_count(&service), 1);
         service.reset_handshakes();
         Self { service, state, _lineages: lineages }
@@ -38,7 +37,7 @@ impl Fleet {
     }
 
     fn sync(&self, edge: &str) -> Hook {
-        sync(&self.service, self.state.path()).env("EDGECERT_EDGE_ADDRESS", edge).args(["--json"])
+        sync(&self.service, self.state.path()).facing(edge).args(["--json"])
     }
 }
 

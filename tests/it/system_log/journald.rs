@@ -110,12 +110,12 @@ fn text(bytes: &[u8]) -> String {
 fn entries_are_read_back_with_journalctl() {
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let (journald, state) = (Journald::start(), TempDir::new().unwrap());
-    let with_state = |hook: Hook| hook.env("EDGECERT_STATE_DIR", state.path());
+    let with_state = |hook: Hook| hook.with_state(state.path());
     journald.run(with_state(with_rejected_key(&service, &lineage)), 77);
     journald.run(with_state(fresh(&service, &lineage)), 0);
     let down = edgecert().args(["sync"]).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
     journald.run(with_state(down.env("EDGECERT_API_KEY", "k").env("EDGECERT_TIMEOUT", "1")), 75);
-    let configured = edgecert().args(["sync"]).env("EDGECERT_STATE_DIR", "/dev/null/state");
+    let configured = edgecert().args(["sync"]).with_state("/dev/null/state");
     journald.run(configured.with_config("on_failure = [\"false\"]\n"), 78);
 
     let name = only_name(&state);

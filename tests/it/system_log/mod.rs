@@ -57,10 +57,10 @@ fn assert_has(entry: &Fields, expected: &[(&str, &str)]) {
 fn only_changes_and_failures_are_logged() {
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let state = TempDir::new().unwrap();
-    let call = |hook: Hook| run_with_journal(hook.env("EDGECERT_STATE_DIR", state.path()));
+    let call = |hook: Hook| run_with_journal(hook.with_state(state.path()));
     let (output, entries) = call(fresh(&service, &lineage));
     assert_eq!((output.code, entries.len()), (0, 1), "{entries:?}");
-    let status = edgecert().env("EDGECERT_STATE_DIR", state.path()).args(["status", "--json"]).succeeds();
+    let status = edgecert().with_state(state.path()).args(["status", "--json"]).succeeds();
     let name = status.json()["lineages"][0]["name"].as_str().unwrap().to_owned();
     assert_has(&entries[0], &[("EDGECERT_LINEAGE", &name)]);
     for (code, hook) in [
