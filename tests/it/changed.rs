@@ -21,14 +21,14 @@ const ROWS: [Row; 9] = [
     ("bare upload", |_, hook| hook.args(["--domain", "a.example", "--wait", "0"]), 0, true, true),
     ("response lost once", |service, hook| faulty(service, hook, Fault::close_after(UPLOAD)), 0, true, true),
     (
-        "every response lost",
+        "no response",
         |service, hook| faulty(service, hook, Fault::close_after(UPLOAD).times(99)),
         75,
         true,
         true,
     ),
     (
-        "every response unintelligible",
+        "cut short",
         |service, hook| faulty(service, hook, Fault::truncate(UPLOAD, 5).times(99)),
         75,
         true,

@@ -27,34 +27,30 @@ fn lost_output_of_reads_is_exit_66() {
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     with_lineage(&service, &lineage, &[]).succeeds();
     let id = service.certs()[0]["id"].to_string();
-    let offline: [&[&str]; 7] = [
-        &["--help"],
-        &["-h"],
-        &["--version"],
-        &["help", "sites", "update"],
-        &["sync", "--help"],
-        &["completions", "bash"],
-        &["status", "--json"],
+    let download = format!("certs download {id} --cert-only --out -");
+    let offline = [
+        "--help",
+        "-h",
+        "--version",
+        "help sites update",
+        "sync --help",
+        "completions bash",
+        "status --json",
     ];
-    let service_reads: [&[&str]; 5] = [
-        &["sites", "list"],
-        &["sites", "get", "a.example"],
-        &["certs", "list", "--json"],
-        &["certs", "download", &id, "--cert-only", "--out", "-"],
-        &["doctor"],
-    ];
-    let lineage_reads: [&[&str]; 3] = [&["check"], &["plan"], &["deploy", "--dry-run"]];
-    let hooks = offline.into_iter().map(|arguments| (arguments, edgecert().args(arguments)));
-    let hooks =
-        hooks.chain(service_reads.map(|arguments| (arguments, edgecert().against(&service).args(arguments))));
-    let hooks =
-        hooks.chain(lineage_reads.map(|arguments| (arguments, with_lineage(&service, &lineage, arguments))));
-    for (arguments, hook) in hooks {
+    let service_reads = ["sites list", "sites get a.example", "certs list --json", &download, "doctor"];
+    let lineage_reads = ["check", "plan", "deploy --dry-run"];
+    let call = |command: &str| edgecert().args(command.split(' '));
+    let hooks = offline.into_iter().map(|command| (command, call(command)));
+    let hooks = hooks.chain(service_reads.map(|command| (command, call(command).against(&service))));
+    let with_lineage =
+        |command: &str| call(command).against(&service).args(["--lineage".as_ref(), lineage.path()]);
+    let hooks = hooks.chain(lineage_reads.map(|command| (command, with_lineage(command))));
+    for (command, hook) in hooks {
         let output = to_full_device(hook).run();
-        assert_eq!(output.code, 66, "{arguments:?}: {}", output.stderr);
-        assert!(output.stderr.ends_with(ERROR), "{arguments:?}: {}", output.stderr);
+        assert_eq!(output.code, 66, "{command}: {}", output.stderr);
+        assert!(output.stderr.ends_with(ERROR), "{command}: {}", output.stderr);
     }
-    to_full_device(with_lineage(&service, &lineage, &["plan"])).env("EDGECERT_API_KEY", "x").exits_with(77);
+    to_full_device(with_lineage("plan")).env("EDGECERT_API_KEY", "x").exits_with(77);
     // For a monitoring system, that is UNKNOWN.
     to_full_device(edgecert().args(["status", "--check"])).exits_with(3);
 }
@@ -65,9 +61,8 @@ fn changes_keep_their_exit_code() {
     let (state, files) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let uncovered = Lineage::issued_for(&["elsewhere.example"]);
     let warns = |hook: Hook, code: i32| {
-        let hook = hook.env("EDGECERT_STATE_DIR", state.path());
-        let stderr = to_full_device(hook).exits_with(code).stderr;
-        assert!(stderr.contains(WARNING), "{stderr}");
+        let hook = hook.with_state(state.path());
+        to_full_device(hook).exits_with(code).says(WARNING);
     };
     warns(with_lineage(&service, &lineage, &[]), 0);
     assert_eq!(service.certs().len(), 1);

@@ -17,26 +17,18 @@ fn with_file(hook: Hook, text: &str) -> Hook {
 #[test]
 fn every_command_refuses_wrong_values() {
     let lineage = Lineage::issued_for(&["a.example"]);
-    let commands: [&[&str]; 8] = [
-        &["deploy"],
-        &["plan"],
-        &["sync"],
-        &["status"],
-        &["doctor"],
-        &["sites", "list"],
-        &["sites", "get", "a.example"],
-        &["certs", "list"],
-    ];
-    for command in commands {
+    let of_hosts = ["deploy", "plan", "sync", "status", "doctor"];
+    for command in of_hosts.into_iter().chain(["sites list", "sites get a.example", "certs list"]) {
+        let call = || hook(&lineage).args(command.split(' '));
         let report = |hook: Hook| {
             let output = hook.exits_with(78);
             output.stdout + &output.stderr
         };
-        let variable = report(hook(&lineage).args(command).env("EDGECERT_WAIT", "soon"));
-        assert!(variable.contains("EDGECERT_WAIT: "), "{command:?}: {variable}");
-        let line = report(with_file(hook(&lineage).args(command), "wait = 'soon'\n"));
-        assert!(line.contains("config.toml:1: `wait`: "), "{command:?}: {line}");
-        hook(&lineage).args(command).args(["--state-dir="]).exits_with(2);
+        let variable = report(call().env("EDGECERT_WAIT", "soon"));
+        assert!(variable.contains("EDGECERT_WAIT: "), "{command}: {variable}");
+        let line = report(with_file(call(), "wait = 'soon'\n"));
+        assert!(line.contains("config.toml:1: `wait`: "), "{command}: {line}");
+        call().args(["--state-dir="]).exits_with(2);
     }
 }
 

@@ -29,7 +29,7 @@ fn certificate_files_stay_within_64_mb() {
     let piped = |text: String| Piped(text.into_bytes());
     let filled = |text: &str| piped(text.repeat(MIB / text.len()));
     let too_many = "holds more than 256 PEM blocks";
-    let no_block = "it contains no PEM block";
+    let (no_block, no_end) = ("it contains no PEM block", "without an END line");
     let rows = [
         ("100 MB", Zeros(100 << 20), 66, "larger than 1 MiB"),
         ("endless zeros", Existing("/dev/zero"), 66, "larger than 1 MiB"),
@@ -44,13 +44,8 @@ fn certificate_files_stay_within_64_mb() {
         ("empty names", whole(certificate(&no_names)), 65, "more than TLS clients accept"),
         ("nesting", whole(der::pem("CERTIFICATE", &nested(20_000))), 65, "more than TLS clients accept"),
         ("one long line", filled("x"), 65, no_block),
-        (
-            "line feeds in a block",
-            whole(BEGIN.to_owned() + &"\n".repeat(MIB - 99)),
-            65,
-            "without an END line",
-        ),
-        ("short lines", piped(BEGIN.to_owned() + &"a\n".repeat(MIB / 2 - 99)), 65, "without an END line"),
+        ("line feeds in a block", whole(BEGIN.to_owned() + &"\n".repeat(MIB - 99)), 65, no_end),
+        ("short lines", piped(BEGIN.to_owned() + &"a\n".repeat(MIB / 2 - 99)), 65, no_end),
         ("long label", piped(TINY.replace("CERT", &"A ".repeat(MIB / 5))), 65, "only an `A A A"),
         ("not UTF-8", Piped(vec![0xff; MIB]), 65, no_block),
     ];
@@ -59,12 +54,8 @@ fn certificate_files_stay_within_64_mb() {
         let hook = edgecert_with_memory(MAX_MEMORY);
         let cert = content.create(hook.write_file("cert.pem", "").with_extension("hostile"));
         let hook = hook.args(["check".as_ref(), "--json".as_ref(), "--cert".as_ref(), cert.path.as_os_str()]);
-        check_output(
-            name,
-            &hook.args(["--key".as_ref(), lineage.file("privkey.pem").as_os_str()]).run(),
-            *code,
-            message,
-        )
+        let hook = hook.args(["--key".as_ref(), lineage.file("privkey.pem").as_os_str()]);
+        check_output(name, &hook.run(), *code, message)
     });
 }
 
@@ -73,29 +64,16 @@ fn key_files_stay_within_64_mb() {
     let pkcs1 = |modulus, exponent| {
         Text(der::pem("RSA PRIVATE KEY", &der::rsa_private_key(modulus, exponent)).into_bytes())
     };
-    let tiny = |number: u32| der::pem("PRIVATE KEY", &number.to_be_bytes());
+    let pkcs8 = |der: &[u8]| der::pem("PRIVATE KEY", der).into_bytes();
+    let tiny = |number: u32| pkcs8(&number.to_be_bytes());
+    let invalid = "invalid PKCS#8 encoding";
     let own_numbers = "its primes and exponents do not match its modulus";
     let rows = [
         ("100 MB", Zeros(100 << 20), 66, "larger than 1 MiB"),
         ("endless pipe", EndlessPipe("-----BEGIN PRIVATE KEY-----"), 66, "larger than 1 MiB"),
-        (
-            "thousands of keys",
-            Text((0..16_000).map(tiny).collect::<String>().into_bytes()),
-            65,
-            "more than 256",
-        ),
-        (
-            "nesting",
-            Text(der::pem("PRIVATE KEY", &nested(100_000)).into_bytes()),
-            65,
-            "invalid PKCS#8 encoding",
-        ),
-        (
-            "one long line",
-            Text(der::pem("PRIVATE KEY", &vec![0x30; 700_000]).into_bytes()),
-            65,
-            "invalid PKCS#8 encoding",
-        ),
+        ("thousands of keys", Text((0..16_000).flat_map(tiny).collect()), 65, "more than 256"),
+        ("nesting", Text(pkcs8(&nested(100_000))), 65, invalid),
+        ("one long line", Text(pkcs8(&vec![0x30; 700_000])), 65, invalid),
         ("RSA of 8192 bits", pkcs1(8192, 17), 65, own_numbers),
         ("RSA of 8193 bits", pkcs1(8193, 17), 65, "of unsupported type RSA-8193"),
         ("RSA of a million bits", pkcs1(1_000_000, 17), 65, "invalid RSA encoding"),

@@ -102,14 +102,11 @@ fn client_files_stay_within_64_mb() {
         hook.env("LEGO_HOOK_CERT_KEY_PATH", good("privkey.pem")).env("LEGO_HOOK_ISSUER_CERT_PATH", large)
     };
     let api_key: PassFile = |hook, large, good| {
-        let hook =
-            hook.env("LEGO_CERT_PATH", good("cert.pem")).env("LEGO_CERT_KEY_PATH", good("privkey.pem"));
+        let hook = hook.args(["--lineage".as_ref(), good("").as_os_str()]);
         hook.without_env("EDGECERT_API_KEY").env("EDGECERT_API_KEY_FILE", large)
     };
     let ca_file: PassFile = |hook, large, good| {
-        let hook =
-            hook.env("LEGO_CERT_PATH", good("cert.pem")).env("LEGO_CERT_KEY_PATH", good("privkey.pem"));
-        hook.env("EDGECERT_CA_FILE", large)
+        hook.args(["--lineage".as_ref(), good("").as_os_str()]).env("EDGECERT_CA_FILE", large)
     };
     let dehydrated: PassFile = |hook, large, good| {
         let files =

@@ -1,11 +1,10 @@
 //! Hints can be followed where they are read: each command that a hint names exists and takes the flags that it
 //! shows, and a flag that is to be passed is one of the command that failed.
 
-use edgecert_sandbox::Authority;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Lineage, Sandbox, account, edgecert, fresh, record, test_ca};
+use crate::harness::{Authority, Fault, Hook, Lineage, Sandbox, account, edgecert, fresh, record, test_ca};
 
 /// A service with a site, a lineage, and how a run fails.
 struct Scene {
@@ -50,7 +49,7 @@ impl Scene {
 
     fn call(&self) -> Hook {
         let url = format!("{}{}", self.service.endpoints().api, self.base_path);
-        let hook = edgecert().against(&self.service).env("EDGECERT_STATE_DIR", self.state.path());
+        let hook = edgecert().against(&self.service).with_state(self.state.path());
         let hook = hook.env("EDGECERT_BASE_URL", url).env("EDGECERT_TIMEOUT", "2");
         self.variables.iter().fold(hook, |hook, (name, value)| hook.env(name, value))
     }
@@ -141,7 +140,7 @@ fn hints_of_deployments_can_be_followed() {
         // The first run is recorded, so that `sync` finds it.
         let runs = [
             (["deploy"], true, deploy(hook())),
-            (["deploy"], false, deploy(hook().env("EDGECERT_STATE_DIR", "/dev/null/state"))),
+            (["deploy"], false, deploy(hook().with_state("/dev/null/state"))),
             (["sync"], true, scene.call().args(["sync"]).run()),
             (["deploy"], true, deploy(scene.by_hand("deploy"))),
             (["plan"], false, deploy(scene.by_hand("plan"))),
@@ -161,23 +160,17 @@ fn hints_of_deployments_can_be_followed() {
 
 #[test]
 fn hints_of_other_commands_can_be_followed() {
-    let commands: [&[&str]; 7] = [
-        &["certs", "list"],
-        &["certs", "download", "5", "--out", "x"],
-        &["sites", "list"],
-        &["sites", "get", "a.example"],
-        &["sites", "update", "a.example", "--set", "remark=x"],
-        &["sites", "bind", "a.example", "99"],
-        &["status", "--forget", "x"],
-    ];
+    let of_sites = ["sites list", "sites get a.example", "sites update a.example --set remark=x"];
+    let others = ["certs list", "certs download 5 --out x", "sites bind a.example 99", "status --forget x"];
     let failures = ["unavailable", "key", "no key", "base URL", "path of the API"];
     for (name, scene) in scenes().into_iter().filter(|(name, _)| failures.contains(name)) {
-        for command in commands {
-            let output = scene.call().args(command).run();
-            assert_ne!(output.code, 0, "{name}: {command:?}");
+        for command in of_sites.iter().chain(&others) {
+            let words: Vec<&str> = command.split(' ').collect();
+            let output = scene.call().args(&words).run();
+            assert_ne!(output.code, 0, "{name}: {command}");
             for hint in hints(&output.stderr) {
-                assert_followable(&names(command), hint);
-                assert!(!hint.contains("edgecert sync"), "{name}: {command:?}: {hint}");
+                assert_followable(&names(&words), hint);
+                assert!(!hint.contains("edgecert sync"), "{name}: {command}: {hint}");
             }
         }
     }
@@ -243,7 +236,6 @@ fn web_page_of_another_server_is_recognised() {
         scene.service.add_fault(Fault::status(path, 200).body(page).times(99));
     }
     let output = scene.call().args(["sites", "list"]).exits_with(76);
-    let message = "/api/me/sites returned a web page (200) instead of a JSON list";
-    output.says(message);
+    output.says("/api/me/sites returned a web page (200) instead of a JSON list");
     assert_eq!(hints(&output.stderr), ["check the base URL; it is the part before /api"]);
 }

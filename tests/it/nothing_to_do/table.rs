@@ -1,55 +1,51 @@
 //! Tables of changes after a deployment, and whether the next run uploads, with and without a state file.
 
-use edgecert_sandbox::Authority;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{fresh, with_address};
 use crate::harness::{
-    EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, at_once, change, deploy, sandbox, sandbox_and_lineage,
-    test_ca, upload_count,
+    Authority, EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, at_once, change, deploy, sandbox,
+    sandbox_and_lineage, test_ca, upload_count,
 };
 
-/// A change after a deployment of `a.example`; returns the next run.
-type Change = fn(&Sandbox, &Lineage, Hook) -> Hook;
-
-/// Name, changes in this order, number of uploads of the next run, its exit code and outcome.
-type Row = (&'static str, &'static [Change], usize, i32, &'static str);
+/// Changes after a deployment of `a.example`, number of uploads of the next run, its exit code and outcome.
+type Row = (&'static str, usize, i32, &'static str);
 
 const WITHOUT_STATE: [Row; 17] = [
-    ("no change", &[], 0, 0, "served"),
-    ("forced", &[forced], 1, 0, "served"),
-    ("verification off", &[unverified], 1, 0, "synced"),
-    ("unbound", &[unbound], 1, 0, "served"),
-    ("push pending", &[unpushed], 1, 0, "served"),
-    ("disabled", &[disabled], 1, 0, "synced"),
-    ("other record content", &[replaced], 1, 0, "served"),
-    ("no intermediate", &[without_intermediate], 1, 0, "served"),
-    ("foreign intermediate", &[with_foreign_intermediate], 1, 0, "served"),
-    ("edge refuses", &[refusing], 1, 75, "stale"),
-    ("second address refuses", &[second_refusing], 1, 75, "stale"),
-    ("second of two nodes", &[|service, _, hook| one_node_of(2, service, hook)], 1, 75, "stale"),
-    ("third of three nodes", &[|service, _, hook| one_node_of(3, service, hook)], 1, 75, "stale"),
-    ("second address serves another", &[second_other], 1, 75, "stale"),
-    ("second address is stale", &[second_stale], 1, 75, "stale"),
-    ("second address unreachable", &[second_unreachable], 0, 0, "synced"),
-    ("second address required", &[second_unreachable, required], 0, 75, "synced"),
+    ("nothing", 0, 0, "served"),
+    ("forced", 1, 0, "served"),
+    ("unverified", 1, 0, "synced"),
+    ("unbound", 1, 0, "served"),
+    ("push pending", 1, 0, "served"),
+    ("disabled", 1, 0, "synced"),
+    ("other record content", 1, 0, "served"),
+    ("no intermediate", 1, 0, "served"),
+    ("foreign intermediate", 1, 0, "served"),
+    ("edge refuses", 1, 75, "stale"),
+    ("second address refuses", 1, 75, "stale"),
+    ("second of two nodes", 1, 75, "stale"),
+    ("third of three nodes", 1, 75, "stale"),
+    ("second address serves another", 1, 75, "stale"),
+    ("second address is stale", 1, 75, "stale"),
+    ("second address unreachable", 0, 0, "synced"),
+    ("second address unreachable, required", 0, 75, "synced"),
 ];
 
 const WITH_STATE: [Row; 13] = [
-    ("off", &[unverified], 0, 0, "synced"),
-    ("off, forced", &[unverified, forced], 1, 0, "synced"),
-    ("off, renewed", &[renewed, unverified], 1, 0, "synced"),
-    ("off, unbound", &[unbound, unverified], 1, 0, "synced"),
-    ("off, push pending", &[unpushed, unverified], 1, 0, "uploaded"),
-    ("no intermediate", &[without_intermediate], 1, 0, "served"),
-    ("foreign intermediate", &[with_foreign_intermediate], 1, 0, "served"),
-    ("edge refuses", &[refusing], 1, 75, "stale"),
-    ("disabled", &[disabled], 0, 0, "synced"),
-    ("disabled, required", &[disabled, required], 0, 75, "synced"),
-    ("disabled, renewed", &[renewed, disabled], 1, 0, "synced"),
-    ("bare upload", &[|_, _, hook| hook.for_domain("a.example").args(["--wait", "0"])], 1, 0, "uploaded"),
-    ("no wait", &[|_, _, hook| hook.args(["--wait", "0"])], 0, 0, "served"),
+    ("unverified", 0, 0, "synced"),
+    ("unverified, forced", 1, 0, "synced"),
+    ("renewed, unverified", 1, 0, "synced"),
+    ("unbound, unverified", 1, 0, "synced"),
+    ("push pending, unverified", 1, 0, "uploaded"),
+    ("no intermediate", 1, 0, "served"),
+    ("foreign intermediate", 1, 0, "served"),
+    ("edge refuses", 1, 75, "stale"),
+    ("disabled", 0, 0, "synced"),
+    ("disabled, required", 0, 75, "synced"),
+    ("renewed, disabled", 1, 0, "synced"),
+    ("bare upload", 1, 0, "uploaded"),
+    ("no wait", 0, 0, "served"),
 ];
 
 #[test]
@@ -84,107 +80,66 @@ fn record_of_another_lineage_is_replaced() {
 }
 
 #[track_caller]
-fn check((name, changes, uploads, code, outcome): Row, service: &Sandbox, lineage: &Lineage, hook: Hook) {
-    let hook = changes.iter().fold(hook, |hook, change| change(service, lineage, hook));
+fn check((changes, uploads, code, outcome): Row, service: &Sandbox, lineage: &Lineage, hook: Hook) {
+    let hook = changes.split(", ").fold(hook, |hook, change| changed(change, service, lineage, hook));
     let before = upload_count(service);
     let output = hook.run();
     let (sent, json) = (upload_count(service) - before, output.json());
     let found = (sent, output.code, json["sites"][0]["outcome"].as_str(), &json["changed"]);
     let expected = (uploads, code, Some(outcome), &json!(uploads > 0));
-    assert_eq!(found, expected, "{name}: {}{}", output.stdout, output.stderr);
+    assert_eq!(found, expected, "{changes}: {}{}", output.stdout, output.stderr);
 }
 
-fn forced(_: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
-    hook.args(["--force"])
-}
-
-fn required(_: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
-    hook.args(["--verify", "require"])
-}
-
-fn unverified(_: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
-    hook.args(["--verify", "off"])
-}
-
-fn renewed(_: &Sandbox, lineage: &Lineage, hook: Hook) -> Hook {
-    lineage.renew(&["a.example"]);
-    hook
-}
-
-fn unbound(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
-    change_site(service, "update", &json!({"cert_id": null}));
-    hook
-}
-
-fn unpushed(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
-    service.hold_pushes(true);
-    change_site(service, "update", &json!({"force_https": true}));
-    hook
-}
-
-fn disabled(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
-    change_site(service, "disable", &json!({}));
-    hook
-}
-
-/// Another client stores another certificate in the record.
-fn replaced(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
+/// Makes a change, and returns the next run.
+fn changed(what: &str, service: &Sandbox, lineage: &Lineage, hook: Hook) -> Hook {
+    let site = |action: &str, body: &Value| {
+        change(service, &format!("/api/sites/{}/{action}", service.sites()[0]["id"]), body);
+    };
+    let open = |address: &EdgeAddress| service.open_edge_address(address);
+    let serve = |chain: &str| service.override_edge("a.example", chain, &lineage.read("privkey.pem"));
     let other = test_ca().issue(&["a.example"]).unwrap();
-    let id = service.certs()[0]["id"].as_u64().unwrap();
-    service.replace_cert_silently(id, &other.fullchain(), &other.key);
+    let serving_other = || EdgeAddress::serving(&other.fullchain(), &other.key);
+    match what {
+        "nothing" => {}
+        "forced" => return hook.args(["--force"]),
+        "required" => return hook.args(["--verify", "require"]),
+        "unverified" => return hook.args(["--verify", "off"]),
+        "bare upload" => return hook.for_domain("a.example").args(["--wait", "0"]),
+        "no wait" => return hook.args(["--wait", "0"]),
+        "renewed" => lineage.renew(&["a.example"]),
+        "unbound" => site("update", &json!({"cert_id": null})),
+        "push pending" => {
+            service.hold_pushes(true);
+            site("update", &json!({"force_https": true}));
+        }
+        "disabled" => site("disable", &json!({})),
+        // Another client stores another certificate in the record.
+        "other record content" => {
+            let id = service.certs()[0]["id"].as_u64().unwrap();
+            service.replace_cert_silently(id, &other.fullchain(), &other.key);
+        }
+        "no intermediate" => serve(&lineage.read("cert.pem")),
+        "foreign intermediate" => {
+            let foreign = Authority::new("Other CA").unwrap().issue(&["a.example"]).unwrap();
+            serve(&(lineage.read("cert.pem") + &foreign.chain));
+        }
+        "edge refuses" => return hook.facing(open(&EdgeAddress::new(EdgeMode::Refuse))),
+        // One of several nodes behind an address serves another certificate.
+        "second of two nodes" => return hook.facing(open(&serving_other().every(2))),
+        "third of three nodes" => return hook.facing(open(&serving_other().every(3))),
+        "second address refuses" => {
+            return with_address(service, hook, &open(&EdgeAddress::new(EdgeMode::Refuse)));
+        }
+        "second address serves another" => return with_address(service, hook, &open(&serving_other())),
+        // It missed the push of a renewal.
+        "second address is stale" => {
+            let stale = open(&EdgeAddress::new(EdgeMode::Stale));
+            lineage.renew(&["a.example"]);
+            fresh(service, lineage).succeeds();
+            return with_address(service, hook, &stale);
+        }
+        "second address unreachable" => return with_address(service, hook, "127.0.0.1:1"),
+        other => panic!("{other}"),
+    }
     hook
-}
-
-fn without_intermediate(service: &Sandbox, lineage: &Lineage, hook: Hook) -> Hook {
-    service.override_edge("a.example", &lineage.read("cert.pem"), &lineage.read("privkey.pem"));
-    hook
-}
-
-fn with_foreign_intermediate(service: &Sandbox, lineage: &Lineage, hook: Hook) -> Hook {
-    let other = Authority::new("Other CA").unwrap().issue(&["a.example"]).unwrap();
-    let chain = lineage.read("cert.pem") + intermediate(&other.fullchain());
-    service.override_edge("a.example", &chain, &lineage.read("privkey.pem"));
-    hook
-}
-
-fn intermediate(fullchain: &str) -> &str {
-    fullchain.get(fullchain.rfind("-----BEGIN").unwrap()..).unwrap()
-}
-
-fn refusing(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
-    hook.env("EDGECERT_EDGE_ADDRESS", service.open_edge_address(&EdgeAddress::new(EdgeMode::Refuse)))
-}
-
-fn second_refusing(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
-    with_address(service, hook, &service.open_edge_address(&EdgeAddress::new(EdgeMode::Refuse)))
-}
-
-/// A second address serves another certificate.
-fn second_other(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
-    let other = test_ca().issue(&["a.example"]).unwrap();
-    let other = EdgeAddress::serving(&other.fullchain(), &other.key);
-    with_address(service, hook, &service.open_edge_address(&other))
-}
-
-/// One of some nodes behind an address serves another certificate.
-fn one_node_of(nodes: u64, service: &Sandbox, hook: Hook) -> Hook {
-    let other = test_ca().issue(&["a.example"]).unwrap();
-    let other = EdgeAddress::serving(&other.fullchain(), &other.key);
-    hook.env("EDGECERT_EDGE_ADDRESS", service.open_edge_address(&other.every(nodes)))
-}
-
-/// A second address missed the push of a renewal.
-fn second_stale(service: &Sandbox, lineage: &Lineage, hook: Hook) -> Hook {
-    let stale = service.open_edge_address(&EdgeAddress::new(EdgeMode::Stale));
-    lineage.renew(&["a.example"]);
-    fresh(service, lineage).succeeds();
-    with_address(service, hook, &stale)
-}
-
-fn second_unreachable(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
-    with_address(service, hook, "127.0.0.1:1")
-}
-
-fn change_site(service: &Sandbox, action: &str, body: &Value) {
-    change(service, &format!("/api/sites/{}/{action}", service.sites()[0]["id"]), body);
 }
