@@ -9,109 +9,70 @@ use crate::harness::{IssuedCert, Lineage, edgecert, sandbox, sync, test_ca};
 
 use super::{certificates, only_record};
 
-/// The client's name, the directory of the lineage, the file with the chain, that with the key, and further files. `LEAF`
-/// and `CHAIN` stand for certificates.
+/// A client's name, the directory of a lineage, the file with the chain, that with the key, and further files as
+/// `NAME=TEXT`. `D` stands for the domain, `LEAF` and `CHAIN` for certificates.
+const LAYOUTS: [[&str; 5]; 11] = [
+    ["acmed", "acmed/certs", "D_ecdsa-p256.crt.pem", "D_ecdsa-p256.pk.pem", ""],
+    ["lego", "lego/certificates", "D.crt", "D.key", "D.issuer.crt=CHAIN D.json={}"],
+    ["mod_md", "md/domains/D", "pubcert.pem", "privkey.pem", "md.json={} job.json={}"],
+    ["mod_md", "md/domains/b.example", "pubcert.secp256r1.pem", "privkey.secp256r1.pem", "md.json={}"],
+    [
+        "Caddy",
+        "certificates/acme-v02.api.letsencrypt.org-directory/wildcard_.D",
+        "wildcard_.D.crt",
+        "wildcard_.D.key",
+        r#"wildcard_.D.json={"sans":["*.D"],"issuer_data":{"url":"u"}}"#,
+    ],
+    [
+        "tailscale",
+        "tailscale/certs",
+        "host.tail1234.ts.net.crt",
+        "host.tail1234.ts.net.key",
+        "acme-account.key.pem=",
+    ],
+    [
+        "Posh-ACME",
+        "Posh-ACME/acme-v02.api.letsencrypt.org/123/D",
+        "fullchain.cer",
+        "cert.key",
+        "cert.cer=LEAF chain.cer=CHAIN order.json={} cert.pfx=",
+    ],
+    ["simple-acme", "pem", "D-chain.pem", "D-key.pem", "D-crt.pem=LEAF D-chain-only.pem=CHAIN"],
+    // A user's script may join the files for a server.
+    ["uacme", "uacme/D", "cert.pem", "../private/D/key.pem", "fullchain.pem=LEAF"],
+    ["getssl", ".getssl/D", "fullchain.crt", "D.key", "getssl.cfg= D.crt=LEAF chain.crt=CHAIN"],
+    ["step", "step/certs", "D.crt", "D.key", ""],
+];
+
 struct Layout {
     client: &'static str,
-    directory: &'static str,
-    chain: &'static str,
-    key: &'static str,
-    others: &'static [(&'static str, &'static str)],
+    directory: String,
+    chain: String,
+    key: String,
+    others: String,
 }
 
-const LAYOUTS: [Layout; 11] = [
-    Layout {
-        client: "acmed",
-        directory: "acmed/certs",
-        chain: "a.example_ecdsa-p256.crt.pem",
-        key: "a.example_ecdsa-p256.pk.pem",
-        others: &[],
-    },
-    Layout {
-        client: "lego",
-        directory: "lego/certificates",
-        chain: "a.example.crt",
-        key: "a.example.key",
-        others: &[("a.example.issuer.crt", "CHAIN"), ("a.example.json", "{}")],
-    },
-    Layout {
-        client: "mod_md",
-        directory: "md/domains/a.example",
-        chain: "pubcert.pem",
-        key: "privkey.pem",
-        others: &[("md.json", "{}"), ("job.json", "{}")],
-    },
-    Layout {
-        client: "mod_md",
-        directory: "md/domains/b.example",
-        chain: "pubcert.secp256r1.pem",
-        key: "privkey.secp256r1.pem",
-        others: &[("md.json", "{}")],
-    },
-    Layout {
-        client: "Caddy",
-        directory: "certificates/acme-v02.api.letsencrypt.org-directory/wildcard_.a.example",
-        chain: "wildcard_.a.example.crt",
-        key: "wildcard_.a.example.key",
-        others: &[("wildcard_.a.example.json", r#"{"sans": ["*.a.example"], "issuer_data": {"url": "u"}}"#)],
-    },
-    Layout {
-        client: "tailscale",
-        directory: "tailscale/certs",
-        chain: "host.tail1234.ts.net.crt",
-        key: "host.tail1234.ts.net.key",
-        others: &[("acme-account.key.pem", "")],
-    },
-    Layout {
-        client: "Posh-ACME",
-        directory: "Posh-ACME/acme-v02.api.letsencrypt.org/123/a.example",
-        chain: "fullchain.cer",
-        key: "cert.key",
-        others: &[("cert.cer", "LEAF"), ("chain.cer", "CHAIN"), ("order.json", "{}"), ("cert.pfx", "")],
-    },
-    Layout {
-        client: "simple-acme",
-        directory: "pem",
-        chain: "a.example-chain.pem",
-        key: "a.example-key.pem",
-        others: &[("a.example-crt.pem", "LEAF"), ("a.example-chain-only.pem", "CHAIN")],
-    },
-    Layout {
-        client: "uacme",
-        directory: "uacme/a.example",
-        chain: "cert.pem",
-        key: "../private/a.example/key.pem",
-        // A user's script may join the files for a server.
-        others: &[("fullchain.pem", "LEAF")],
-    },
-    Layout {
-        client: "getssl",
-        directory: ".getssl/a.example",
-        chain: "fullchain.crt",
-        key: "a.example.key",
-        others: &[("getssl.cfg", ""), ("a.example.crt", "LEAF"), ("chain.crt", "CHAIN")],
-    },
-    Layout {
-        client: "step",
-        directory: "step/certs",
-        chain: "a.example.crt",
-        key: "a.example.key",
-        others: &[],
-    },
-];
+/// The layouts of these clients, or of all.
+fn layouts(clients: &[&str]) -> impl Iterator<Item = Layout> {
+    let rows = LAYOUTS.into_iter().filter(|row| clients.is_empty() || clients.contains(&row[0]));
+    rows.map(|[client, rest @ ..]| {
+        let [directory, chain, key, others] = rest.map(|text| text.replace('D', "a.example"));
+        Layout { client, directory, chain, key, others }
+    })
+}
 
 impl Layout {
     fn write(&self, root: &TempDir, issued: &IssuedCert) {
-        let directory = root.path().join(self.directory);
+        let directory = root.path().join(&self.directory);
         let write = |name: &str, text: &str| {
             let path = directory.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
         fs::create_dir_all(&directory).unwrap();
-        write(self.chain, &issued.fullchain());
-        write(self.key, &issued.key);
-        for (name, text) in self.others {
+        write(&self.chain, &issued.fullchain());
+        write(&self.key, &issued.key);
+        for (name, text) in self.others.split(' ').filter_map(|file| file.split_once('=')) {
             write(name, &text.replace("LEAF", &issued.cert).replace("CHAIN", &issued.chain));
         }
     }
@@ -119,12 +80,12 @@ impl Layout {
 
 #[test]
 fn each_layout_is_called_by_its_name() {
-    for layout in LAYOUTS {
+    for layout in layouts(&[]) {
         let (service, root) = (sandbox(&["a.example"]), TempDir::new().unwrap());
         let state = root.path().join("state");
         let issued = test_ca().issue_between(&["a.example"], [-2, 88]).unwrap();
         layout.write(&root, &issued);
-        let directory = root.path().join(layout.directory);
+        let directory = root.path().join(&layout.directory);
         let hook = edgecert().against(&service).args(["--json", "--lineage"]).args([&directory]);
         let report = hook.with_state(&state).succeeds().json();
         assert_eq!(report["source"]["client"], layout.client);
@@ -140,11 +101,11 @@ fn each_layout_is_called_by_its_name() {
 /// A second lineage in the directory of another one is an error, not a choice.
 #[test]
 fn several_lineages_are_named() {
-    for layout in LAYOUTS.iter().filter(|layout| ["acmed", "lego", "simple-acme"].contains(&layout.client)) {
+    for layout in layouts(&["acmed", "lego", "simple-acme"]) {
         let root = TempDir::new().unwrap();
         layout.write(&root, &test_ca().issue(&["a.example"]).unwrap());
-        let directory = root.path().join(layout.directory);
-        for name in [layout.chain, layout.key] {
+        let directory = root.path().join(&layout.directory);
+        for name in [&layout.chain, &layout.key] {
             fs::copy(directory.join(name), directory.join(name.replace("a.example", "b.example"))).unwrap();
         }
         let stderr = edgecert().args(["check", "--lineage"]).args([&directory]).exits_with(66).stderr;
@@ -155,13 +116,13 @@ fn several_lineages_are_named() {
 /// The directories of Caddy and Posh-ACME are named after the CA.
 #[test]
 fn staging_directory_is_refused() {
-    for layout in LAYOUTS.iter().filter(|layout| ["Caddy", "Posh-ACME"].contains(&layout.client)) {
+    for layout in layouts(&["Caddy", "Posh-ACME"]) {
         let root = TempDir::new().unwrap();
         let directory = layout.directory.replace("acme-v02", "acme-staging-v02");
         layout.write(&root, &test_ca().issue(&["a.example"]).unwrap());
         let staging = root.path().join(&directory);
         fs::create_dir_all(staging.parent().unwrap()).unwrap();
-        fs::rename(root.path().join(layout.directory), &staging).unwrap();
+        fs::rename(root.path().join(&layout.directory), &staging).unwrap();
         let service = sandbox(&["a.example"]);
         let stderr = edgecert().against(&service).args(["--lineage"]).args([&staging]).exits_with(65).stderr;
         assert!(stderr.contains("staging"), "{}: {stderr}", layout.client);
