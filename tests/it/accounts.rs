@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::harness::{
     API_KEY, Fault, Hook, LISTING, Lineage, Options, Sandbox, assert_contains, edgecert, is_bound_to,
-    request_lines, requests_during, sandbox, sandbox_and_lineage, sandbox_with, state_files, test_ca,
+    request_lines, requests_during, sandbox, sandbox_and_lineage, sandbox_with, state_files, step, test_ca,
     upload_count, world, write_with_mode,
 };
 
@@ -134,8 +134,10 @@ fn sites(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn hook_deploys_to_each_account() {
+fn each_account_is_known() {
     let pair = Pair::with_entries();
+
+    step("hook_deploys_to_each_account");
     pair.second.add_site("b.example");
     let output = pair.hook().args(["--json"]).succeeds();
     let served = pair.urls().map(|url| format!("{url} a.example served"));
@@ -146,6 +148,38 @@ fn hook_deploys_to_each_account() {
     assert_eq!(pair.hook().args(["--json"]).succeeds().json()["changed"], false);
     assert_eq!(pair.upload_counts(), [1, 1]);
     pair.hook().succeeds().prints(format!("a.example at {}", pair.urls()[1]));
+
+    step("lineages_to_forget_name_their_accounts");
+    let output = pair.host.hook().args(["status", "--forget"]).args([pair.lineage.path()]).exits_with(66);
+    for url in pair.urls() {
+        output.says(format!(" (for {url} "));
+    }
+
+    step("doctor_and_status_know_each_account");
+    let status = pair.host.hook().args(["status", "--json"]).succeeds().json();
+    assert_eq!(status["lineages"].as_array().unwrap().len(), 2, "{status:#}");
+
+    let findings = |hook: Hook| -> Vec<String> {
+        let report = hook.args(["doctor", "--json"]).run().json();
+        let details = report["findings"].as_array().unwrap().iter().map(|finding| &finding["detail"]);
+        details.map(|detail| detail.as_str().unwrap().to_owned()).collect()
+    };
+    let has = |all: &[String], parts: [&str; 2]| {
+        all.iter().any(|detail| parts.iter().all(|part| detail.contains(part)))
+    };
+    let all = findings(pair.host.hook());
+    let [first, second] = pair.urls();
+    for parts in [[first, "reachable; 1 site"], [second, "reachable; 2 sites"], [second, "b.example"]] {
+        assert!(has(&all, parts), "{parts:?}: {all:#?}");
+    }
+    assert!(!has(&all, ["no base URL is set", ""]), "{all:#?}");
+    let all = findings(pair.host.hook().env("EDGECERT_BASE_URL", first));
+    assert!(has(&all, ["overrides the base_url in 1 of the [[lineage]] entries", ""]), "{all:#?}");
+
+    step("finding_about_the_files_is_told_once");
+    pair.lineage.write("privkey.pem", &Lineage::issued_for(&["a.example"]).read("privkey.pem"));
+    let output = pair.hook().exits_with(65);
+    assert_eq!(output.stderr.matches("edgecert: error:").count(), 1, "{}", output.stderr);
 }
 
 #[test]
@@ -179,14 +213,6 @@ fn mad_service_stops_no_other_account() {
         assert_eq!(output.code, code, "{name}: {}", output.stderr);
         assert!(pair.is_bound_to(&pair.second), "{name}");
     }
-}
-
-#[test]
-fn finding_about_the_files_is_told_once() {
-    let pair = Pair::with_entries();
-    pair.lineage.write("privkey.pem", &Lineage::issued_for(&["a.example"]).read("privkey.pem"));
-    let output = pair.hook().exits_with(65);
-    assert_eq!(output.stderr.matches("edgecert: error:").count(), 1, "{}", output.stderr);
 }
 
 #[test]
@@ -336,16 +362,6 @@ fn spelling_of_key_file_does_not_matter() {
     assert_eq!(state_files(&host.path("state")).len(), 1);
 }
 
-#[test]
-fn lineages_to_forget_name_their_accounts() {
-    let pair = Pair::with_entries();
-    pair.hook().succeeds();
-    let output = pair.host.hook().args(["status", "--forget"]).args([pair.lineage.path()]).exits_with(66);
-    for url in pair.urls() {
-        output.says(format!(" (for {url} "));
-    }
-}
-
 /// An account whose service does not respond must not delay the others.
 #[test]
 fn accounts_are_listed_at_once() {
@@ -395,32 +411,6 @@ fn invalid_configuration_adds_no_account() {
     let output = pair.sync().succeeds();
     assert!(pair.is_bound_to(&pair.second), "{}", output.stdout);
     assert_eq!(upload_count(&pair.first), 0, "{}", output.stdout);
-}
-
-#[test]
-fn doctor_and_status_know_each_account() {
-    let pair = Pair::with_entries();
-    pair.second.add_site("b.example");
-    pair.hook().succeeds();
-    let status = pair.host.hook().args(["status", "--json"]).succeeds().json();
-    assert_eq!(status["lineages"].as_array().unwrap().len(), 2, "{status:#}");
-
-    let findings = |hook: Hook| -> Vec<String> {
-        let report = hook.args(["doctor", "--json"]).run().json();
-        let details = report["findings"].as_array().unwrap().iter().map(|finding| &finding["detail"]);
-        details.map(|detail| detail.as_str().unwrap().to_owned()).collect()
-    };
-    let has = |all: &[String], parts: [&str; 2]| {
-        all.iter().any(|detail| parts.iter().all(|part| detail.contains(part)))
-    };
-    let all = findings(pair.host.hook());
-    let [first, second] = pair.urls();
-    for parts in [[first, "reachable; 1 site"], [second, "reachable; 2 sites"], [second, "b.example"]] {
-        assert!(has(&all, parts), "{parts:?}: {all:#?}");
-    }
-    assert!(!has(&all, ["no base URL is set", ""]), "{all:#?}");
-    let all = findings(pair.host.hook().env("EDGECERT_BASE_URL", first));
-    assert!(has(&all, ["overrides the base_url in 1 of the [[lineage]] entries", ""]), "{all:#?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    Fault, Hook, Lineage, Sandbox, account, assert_contains, at_once, edgecert, record, test_ca,
+    Fault, Hook, Lineage, Sandbox, account, assert_contains, at_once, edgecert, record, step, test_ca,
     write_with_mode,
 };
 
@@ -44,10 +44,12 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Section 4.1 of the API document.
 #[test]
-fn certificates_are_listed_with_bound_sites() {
+fn certificates_are_listed_and_printed() {
     let (service, _) = wildcard();
+
+    // Section 4.1 of the API document.
+    step("certificates_are_listed_with_bound_sites");
     let output = certs(&service, &["list"]).succeeds();
     let lines: Vec<&str> = output.stdout.lines().collect();
     assert!(lines[0].starts_with("ID  DOMAIN") && lines[0].ends_with("SITES BOUND"), "{}", lines[0]);
@@ -56,6 +58,13 @@ fn certificates_are_listed_with_bound_sites() {
     let json = certs(&service, &["list", "--json"]).succeeds().json();
     assert_eq!(json["bound_sites"], json!({"5": ["www.a.example"]}));
     assert_contains(&json, &json!({"command": "certs list", "certs": [{"id": 5}]}));
+
+    step("certificate_can_go_to_stdout");
+    let output = certs(&service, &["download", "5", "--cert-only", "--out", "-"]).succeeds();
+    assert_eq!(output.stdout, service.certs()[0]["cert_pem"]);
+    let home = TempDir::new().unwrap();
+    download(&service, &["--cert-only"], home.path()).succeeds();
+    assert_eq!(names(home.path()), ["_.a.example.crt"]);
 }
 
 /// Section 2.1 of the API document.
@@ -65,10 +74,12 @@ fn system_certificates_have_type_lets() {
     assert!(certs(&service, &["list"]).succeeds().stdout.contains("  lets  "));
 }
 
-/// Section 4.3 of the API document.
 #[test]
-fn download_writes_safe_file_names() {
+fn downloaded_key_is_written_and_never_shown() {
     let (service, key) = wildcard();
+
+    // Section 4.3 of the API document.
+    step("download_writes_safe_file_names");
     let home = TempDir::new().unwrap();
     let out = home.path().join("made/for/it");
     let output = download(&service, &[], &out).succeeds();
@@ -81,11 +92,8 @@ fn download_writes_safe_file_names() {
     // The hook accepts the written files.
     let check = edgecert().args(["check", "--cert"]).args([out.join("_.a.example.crt")]);
     check.args(["--key"]).args([out.join("_.a.example.key")]).run();
-}
 
-#[test]
-fn private_key_is_never_printed() {
-    let (service, key) = wildcard();
+    step("private_key_is_never_printed");
     let home = TempDir::new().unwrap();
     let out = home.path().to_str().unwrap();
     let rows: [&[&str]; 4] = [
@@ -102,22 +110,23 @@ fn private_key_is_never_printed() {
         assert!(!output.stdout.contains("key_pem"), "{arguments:?}");
     }
     certs(&service, &["download", "5", "--out", "-"]).exits_with(2).says("a private key is never printed");
-}
 
-#[test]
-fn download_of_another_record_is_invalid() {
-    let (service, _) = wildcard();
-    let other = test_ca().issue(&["b.example"]).unwrap();
-    let body = json!({"ok": true, "id": 6, "cert_pem": other.fullchain(), "key_pem": other.key});
-    service.add_fault(Fault::status("GET /api/certs/5/download", 200).body(body).times(9));
-    let directory = TempDir::new().unwrap();
-    download(&service, &[], directory.path()).exits_with(76);
-    assert_eq!(directory.path().read_dir().unwrap().count(), 0);
-}
+    step("existing_file_is_kept");
+    let home = TempDir::new().unwrap();
+    for name in ["_.a.example.key", "_.a.example.crt"] {
+        let kept = home.path().join(name);
+        fs::write(&kept, "precious").unwrap();
+        download(&service, &[], home.path()).exits_with(65).says("already exists; nothing was written");
+        assert_eq!((fs::read_to_string(&kept).unwrap().as_str(), names(home.path()).len()), ("precious", 1));
+        fs::remove_file(kept).unwrap();
+    }
+    let kept = home.path().join("_.a.example.key");
+    write_with_mode(&kept, "precious", 0o644);
+    download(&service, &["--force"], home.path()).succeeds();
+    assert_eq!((fs::read_to_string(&kept).unwrap(), mode(&kept)), (key.clone(), 0o600));
+    assert_eq!(names(home.path()).len(), 2);
 
-#[test]
-fn garbled_download_prints_no_key() {
-    let (service, key) = wildcard();
+    step("garbled_download_prints_no_key");
     let line = key.lines().nth(1).unwrap();
     let home = TempDir::new().unwrap();
     let bodies = [
@@ -140,41 +149,46 @@ fn garbled_download_prints_no_key() {
 }
 
 #[test]
-fn existing_file_is_kept() {
-    let (service, key) = wildcard();
-    let home = TempDir::new().unwrap();
-    for name in ["_.a.example.key", "_.a.example.crt"] {
-        let kept = home.path().join(name);
-        fs::write(&kept, "precious").unwrap();
-        download(&service, &[], home.path()).exits_with(65).says("already exists; nothing was written");
-        assert_eq!((fs::read_to_string(&kept).unwrap().as_str(), names(home.path()).len()), ("precious", 1));
-        fs::remove_file(kept).unwrap();
-    }
-    let kept = home.path().join("_.a.example.key");
-    write_with_mode(&kept, "precious", 0o644);
-    download(&service, &["--force"], home.path()).succeeds();
-    assert_eq!((fs::read_to_string(&kept).unwrap(), mode(&kept)), (key, 0o600));
-    assert_eq!(names(home.path()).len(), 2);
-}
-
-#[test]
-fn unwritable_directory_leaves_no_file() {
+fn failed_downloads_are_explained() {
     let (service, _) = wildcard();
+
+    // Section 4.3 of the API document.
+    step("missing_certificate_is_exit_69");
+    let home = TempDir::new().unwrap();
+    let output = certs(&service, &["download", "99", "--out"]).args([home.path()]).exits_with(69);
+    output.says("cannot download certificate 99; nothing was written");
+    assert!(names(home.path()).is_empty());
+
+    step("unwritable_directory_leaves_no_file");
     let home = TempDir::new().unwrap();
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
     download(&service, &[], &file).exits_with(66).says("cannot write ");
     assert_eq!(names(home.path()), ["file"]);
-}
 
-#[test]
-fn certificate_can_go_to_stdout() {
-    let (service, _) = wildcard();
-    let output = certs(&service, &["download", "5", "--cert-only", "--out", "-"]).succeeds();
-    assert_eq!(output.stdout, service.certs()[0]["cert_pem"]);
+    step("force_replaces_both_files_or_none");
     let home = TempDir::new().unwrap();
-    download(&service, &["--cert-only"], home.path()).succeeds();
-    assert_eq!(names(home.path()), ["_.a.example.crt"]);
+    fs::write(home.path().join("_.a.example.crt"), "old").unwrap();
+    fs::create_dir(home.path().join("_.a.example.key")).unwrap();
+    download(&service, &["--force"], home.path()).exits_with(66).says("_.a.example.key: it is a directory");
+    assert_eq!(fs::read_to_string(home.path().join("_.a.example.crt")).unwrap(), "old");
+
+    step("missing_key_is_a_failure");
+    let pem = service.certs()[0]["cert_pem"].clone();
+    let home = TempDir::new().unwrap();
+    let body = json!({"ok": true, "id": 5, "domain": "a/b", "name": "../../x", "cert_pem": pem});
+    service.add_fault(Fault::status("GET /api/certs/*/download", 200).body(body));
+    let output = download(&service, &[], home.path()).exits_with(69);
+    output.says("returned no private key for certificate 5; only");
+    assert_eq!(names(home.path()), ["_.._x.crt"]);
+
+    step("download_of_another_record_is_invalid");
+    let other = test_ca().issue(&["b.example"]).unwrap();
+    let body = json!({"ok": true, "id": 6, "cert_pem": other.fullchain(), "key_pem": other.key});
+    service.add_fault(Fault::status("GET /api/certs/5/download", 200).body(body).times(9));
+    let directory = TempDir::new().unwrap();
+    download(&service, &[], directory.path()).exits_with(76);
+    assert_eq!(directory.path().read_dir().unwrap().count(), 0);
 }
 
 #[test]
@@ -194,28 +208,6 @@ fn expiry_and_wrong_key_are_warnings() {
     let json = hook(&with(&cert)).succeeds().json();
     let warning = "certificate 5 expired at 2020-02-01T00:00:00Z";
     assert_contains(&json, &json!({"paired": true, "warnings": [warning]}));
-}
-
-/// Section 4.3 of the API document.
-#[test]
-fn missing_certificate_is_exit_69() {
-    let (service, _) = wildcard();
-    let home = TempDir::new().unwrap();
-    let output = certs(&service, &["download", "99", "--out"]).args([home.path()]).exits_with(69);
-    output.says("cannot download certificate 99; nothing was written");
-    assert!(names(home.path()).is_empty());
-}
-
-#[test]
-fn missing_key_is_a_failure() {
-    let (service, _) = wildcard();
-    let pem = service.certs()[0]["cert_pem"].clone();
-    let home = TempDir::new().unwrap();
-    let body = json!({"ok": true, "id": 5, "domain": "a/b", "name": "../../x", "cert_pem": pem});
-    service.add_fault(Fault::status("GET /api/certs/*/download", 200).body(body));
-    let output = download(&service, &[], home.path()).exits_with(69);
-    output.says("returned no private key for certificate 5; only");
-    assert_eq!(names(home.path()), ["_.._x.crt"]);
 }
 
 #[test]
@@ -241,14 +233,4 @@ fn key_among_certificates_is_omitted() {
     let output = download(&service, &["--cert-only"], home.path()).succeeds();
     assert_eq!(fs::read_to_string(home.path().join("_.a.example.crt")).unwrap(), pem);
     output.says("it was omitted");
-}
-
-#[test]
-fn force_replaces_both_files_or_none() {
-    let (service, _) = wildcard();
-    let home = TempDir::new().unwrap();
-    fs::write(home.path().join("_.a.example.crt"), "old").unwrap();
-    fs::create_dir(home.path().join("_.a.example.key")).unwrap();
-    download(&service, &["--force"], home.path()).exits_with(66).says("_.a.example.key: it is a directory");
-    assert_eq!(fs::read_to_string(home.path().join("_.a.example.crt")).unwrap(), "old");
 }

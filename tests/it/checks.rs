@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::harness::{Lineage, edgecert, fresh, openssl, request_lines, sandbox, sandbox_and_lineage};
+use crate::harness::{Lineage, edgecert, fresh, openssl, request_lines, sandbox, sandbox_and_lineage, step};
 
 fn check(lineage: &Lineage) -> crate::harness::Hook {
     edgecert().with_filter_for(lineage).args(["check", "--json", "--lineage"]).args([lineage.path()])
@@ -57,15 +57,37 @@ fn all_failed_checks_are_reported() {
 }
 
 #[test]
-fn check_works_without_a_key() {
+fn check_reports_files_and_checks() {
     let lineage = Lineage::issued_for(&["a.example"]);
+
+    step("check_works_without_a_key");
     let hook = edgecert().args(["check", "--json", "--cert"]).args([lineage.file("fullchain.pem")]);
     assert_eq!(status_of(&hook.succeeds().json(), "key"), ["skipped"]);
-}
 
-#[test]
-fn check_report_lists_every_check() {
-    let lineage = Lineage::issued_for(&["a.example"]);
+    step("unreadable_files_are_named");
+    let missing = lineage.file("no/such.pem");
+    let output = edgecert()
+        .with_filter_for(&lineage)
+        .args(["check".as_ref(), "--cert".as_ref(), missing.as_os_str()])
+        .exits_with(66);
+    expect![[r#"
+        ---
+        edgecert: error: cannot read LINEAGE/no/such.pem: no such file
+        edgecert: hint: check the path; acme.sh and `lego --filename` may name files that they did not write
+    "#]]
+    .assert_eq(&output.snapshot());
+    let directory = edgecert()
+        .with_filter_for(&lineage)
+        .args(["check".as_ref(), "--cert".as_ref(), lineage.path().as_os_str()])
+        .exits_with(66);
+    expect![[r#"
+        ---
+        edgecert: error: cannot read LINEAGE: it is a directory
+        edgecert: hint: name a file, or pass the directory of a lineage with --lineage
+    "#]]
+    .assert_eq(&directory.snapshot());
+
+    step("check_report_lists_every_check");
     lineage.write(
         "fullchain.pem",
         &(lineage.read("chain.pem") + &lineage.read("cert.pem") + &lineage.read("cert.pem")),
@@ -106,32 +128,6 @@ fn self_signed_needs_allow_untrusted() {
     .assert_eq(&output.snapshot());
     assert_eq!(request_lines(&service).len(), 0);
     fresh(&service, &lineage).args(["--allow-untrusted"]).succeeds();
-}
-
-#[test]
-fn unreadable_files_are_named() {
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let missing = lineage.file("no/such.pem");
-    let output = edgecert()
-        .with_filter_for(&lineage)
-        .args(["check".as_ref(), "--cert".as_ref(), missing.as_os_str()])
-        .exits_with(66);
-    expect![[r#"
-        ---
-        edgecert: error: cannot read LINEAGE/no/such.pem: no such file
-        edgecert: hint: check the path; acme.sh and `lego --filename` may name files that they did not write
-    "#]]
-    .assert_eq(&output.snapshot());
-    let directory = edgecert()
-        .with_filter_for(&lineage)
-        .args(["check".as_ref(), "--cert".as_ref(), lineage.path().as_os_str()])
-        .exits_with(66);
-    expect![[r#"
-        ---
-        edgecert: error: cannot read LINEAGE: it is a directory
-        edgecert: hint: name a file, or pass the directory of a lineage with --lineage
-    "#]]
-    .assert_eq(&directory.snapshot());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::json;
 
-use crate::harness::{edgecert, fresh, sandbox_and_lineage};
+use crate::harness::{edgecert, fresh, sandbox_and_lineage, step};
 
 #[test]
 fn no_command_prints_help_and_exits_2() {
@@ -13,13 +13,20 @@ fn no_command_prints_help_and_exits_2() {
 }
 
 #[test]
-fn hook_environment_implies_deploy() {
+fn variables_of_a_hook_imply_deploy() {
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
+
+    step("hook_environment_implies_deploy");
     let implicit = fresh(&service, &lineage).args(["--json"]).succeeds();
     let explicit = fresh(&service, &lineage).args(["deploy", "--json"]).succeeds();
     for output in [implicit, explicit] {
         assert_eq!(output.json()["command"], "deploy");
         assert_eq!(output.json()["source"]["client"], "certbot");
+    }
+
+    step("largest_timeouts_do_not_overflow");
+    for flag in ["--timeout", "--wait"] {
+        fresh(&service, &lineage).args([flag, "18446744073709551615"]).succeeds();
     }
 }
 
@@ -111,14 +118,6 @@ fn other_dehydrated_operations_succeed_silently() {
         assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""), "{call}");
     }
     edgecert().args(["deploy_cert", "a.example"]).exits_with(2);
-}
-
-#[test]
-fn largest_timeouts_do_not_overflow() {
-    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
-    for flag in ["--timeout", "--wait"] {
-        fresh(&service, &lineage).args([flag, "18446744073709551615"]).succeeds();
-    }
 }
 
 #[test]

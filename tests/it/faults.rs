@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::harness::{
-    Fault, Lineage, at_once, edgecert, fresh, request_lines, sandbox, sandbox_and_lineage, upload_count,
+    Fault, Lineage, at_once, edgecert, fresh, request_lines, sandbox, sandbox_and_lineage, step, upload_count,
 };
 
 const UPLOAD: &str = "POST /api/certs/upload";
@@ -111,13 +111,19 @@ fn retry_after_is_kept_to() {
 }
 
 #[test]
-fn unreachable_service_is_temporary() {
+fn unreachable_service_is_explained() {
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
+
+    step("unreachable_service_is_temporary");
     let hook = fresh(&service, &lineage).args(["--timeout", "1"]);
     // Port 1, because a port that was free a moment ago may belong to another test by now.
     let output = hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
     output.says("cannot reach the service at 127.0.0.1:1: Connection refused");
     output.says("edgecert: hint: run `edgecert sync` to retry");
+
+    step("plain_http_service_is_detected");
+    let https = service.endpoints().api.replace("http://", "https://");
+    fresh(&service, &lineage).env("EDGECERT_BASE_URL", https).exits_with(78).says("it does not speak TLS");
 }
 
 #[test]
@@ -155,11 +161,4 @@ fn rejected_api_key_ends_run() {
     let hook = fresh(&service, &both).env("EDGECERT_API_KEY", "another").args(["--wait", "0"]);
     hook.for_domain("a.example").for_domain("b.example").exits_with(77);
     assert_eq!(upload_count(&service), 1, "the private key must not be sent again");
-}
-
-#[test]
-fn plain_http_service_is_detected() {
-    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
-    let https = service.endpoints().api.replace("http://", "https://");
-    fresh(&service, &lineage).env("EDGECERT_BASE_URL", https).exits_with(78).says("it does not speak TLS");
 }

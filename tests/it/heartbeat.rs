@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::harness::{
     Hook, Lineage, Nginx, Output, PANIC_IN_SLEEP, deploy, edgecert, read_head, require_trusted_root,
-    run_with_syslog, sandbox_and_lineage, test_ca, write_with_mode,
+    run_with_syslog, sandbox_and_lineage, step, test_ca, write_with_mode,
 };
 
 /// The secret part of each URL.
@@ -136,8 +136,10 @@ fn each_outcome_arrives_with_a_summary() {
 }
 
 #[test]
-fn damaged_configuration_still_sends_78() {
+fn only_sync_calls_its_url() {
     let heartbeats = Heartbeats::start();
+
+    step("damaged_configuration_still_sends_78");
     for lines in ["base_url = https://unquoted\n", "[[lineage]]\n"] {
         with_heartbeat(edgecert().args(["sync"]), &heartbeats.url(), lines).exits_with(78);
         assert_eq!(heartbeats.only_line(), format!("post /{ID}/78"), "{lines}");
@@ -146,11 +148,8 @@ fn damaged_configuration_still_sends_78() {
         with_heartbeat(edgecert().args(["sync"]), &heartbeats.url(), "").env("EDGECERT_WAIT", "soon");
     output.exits_with(78);
     assert_eq!(heartbeats.only_line(), format!("post /{ID}/78"));
-}
 
-#[test]
-fn other_commands_send_no_heartbeat() {
-    let heartbeats = Heartbeats::start();
+    step("other_commands_send_no_heartbeat");
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let call = |arguments: &[&str]| {
         with_heartbeat(edgecert().against(&service).args(arguments), &heartbeats.url(), "")
@@ -160,11 +159,8 @@ fn other_commands_send_no_heartbeat() {
     call(&["sync", "--no-such-flag"]).exits_with(2);
     call(&[]).called_by_dehydrated("unchanged_cert", &lineage).succeeds();
     assert!(heartbeats.calls.try_recv().is_err());
-}
 
-#[test]
-fn credentials_of_the_url_are_sent() {
-    let heartbeats = Heartbeats::start();
+    step("credentials_of_the_url_are_sent");
     let url = format!("http://user:pass%20word@localhost:{}/api/push/{ID}?msg=a%20b", heartbeats.port);
     let output = sync_nothing(&url).args(["--shard", "1/2"]).succeeds();
     assert!(!output.stderr.contains("heartbeat"), "{}", output.stderr);

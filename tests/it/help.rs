@@ -119,19 +119,13 @@ fn help_is_a_command_too() {
 }
 
 #[test]
-fn help_begins_with_listed_summary() {
+fn listed_summary_is_an_imperative_line_of_help() {
     for group in [&[][..], &["certs"], &["sites"]] {
         // clap's own `help` takes no flags.
         for (command, summary) in command_list(group).into_iter().filter(|(command, _)| command != "help") {
             let help = help(&[group, &[&command]].concat());
             assert_eq!(help.lines().next().unwrap(), summary, "{group:?} {command}");
         }
-    }
-}
-
-#[test]
-fn summaries_are_imperative_lines() {
-    for group in [&[][..], &["certs"], &["sites"]] {
         for (command, summary) in command_list(group) {
             let first = summary.split(' ').next().unwrap();
             assert!(first.starts_with(char::is_uppercase) && !first.ends_with('s'), "{command}: {summary}");

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::harness::{env_var, require};
+use crate::harness::{env_var, require, step};
 use crate::help::{commands, help};
 use crate::tidy::{read, root};
 
@@ -77,8 +77,10 @@ fn mandoc(arguments: &[&str], page: &Path) -> String {
 }
 
 #[test]
-fn pages_pass_mandoc() {
+fn manual_is_complete_and_correct() {
     let manual = Manual::new();
+
+    step("pages_pass_mandoc");
     let pages = manual.pages();
     assert!(pages.len() > 20, "{pages:?}");
     for path in pages {
@@ -94,11 +96,8 @@ fn pages_pass_mandoc() {
             assert_eq!(line, None, "{name}: {markup}");
         }
     }
-}
 
-#[test]
-fn every_command_has_its_flags_in_its_page() {
-    let manual = Manual::new();
+    step("every_command_has_its_flags_in_its_page");
     for command in commands().iter().filter(|command| command[0] != "help") {
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
         let page = manual.shown(&format!("edgecert-{}.1", words.join("-")));
@@ -115,11 +114,8 @@ fn every_command_has_its_flags_in_its_page() {
             assert!(is_shown, "{words:?}: {name} is missing:\n{page}");
         }
     }
-}
 
-#[test]
-fn manual_has_every_section_of_the_reference() {
-    let manual = Manual::new();
+    step("manual_has_every_section_of_the_reference");
     let names = manual.pages();
     let names = names.iter().map(|page| page.file_name().unwrap().to_str().unwrap());
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -189,8 +189,8 @@ fn plan_shows_what_is_served() {
     .assert_eq(&plan().succeeds().snapshot());
     let json = plan().args(["--json"]).succeeds().json();
     let plan = json!([{"step": "replace", "sites": ["b.example"]}]);
-    let serving = json!([current(10, "a.example"), {"leaf": "other"}]);
-    assert_contains(&json, &json!({"changed": true, "plan": plan, "serving": serving}));
+    assert_contains(&json, &json!({"changed": true, "plan": plan, "serving": [{}, {"leaf": "other"}]}));
+    assert_eq!(json["serving"][0], current(10, "a.example"));
     let detail = json["serving"][1]["detail"].as_str().unwrap();
     let expected = " serves the certificate of edgecert test intermediate that expires at ";
     assert!(detail.contains(expected), "{detail}");

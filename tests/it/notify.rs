@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::harness::{
     Fault, Hook, Lineage, PANIC_IN_SLEEP, binary, edgecert, fresh, require_trusted_root, run_with_syslog,
-    sandbox_and_lineage, with_rejected_key, write_with_mode,
+    sandbox_and_lineage, step, with_rejected_key, write_with_mode,
 };
 
 /// A directory with a configuration file whose `on_failure` program records its input, arguments and environment.
@@ -92,10 +92,12 @@ fn program_receives_report_without_secrets() {
     assert!(output.stderr.ends_with("to standard error\n"), "{}", output.stderr);
 }
 
-/// certbot and lego wait until no process holds their pipe, and certbot exits 1 at what it cannot decode.
 #[test]
-fn background_process_does_not_hold_the_client() {
+fn odd_programs_and_configurations_are_run() {
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
+
+    // certbot and lego wait until no process holds their pipe, and certbot exits 1 at what it cannot decode.
+    step("background_process_does_not_hold_the_client");
     let recorder = Recorder::with(
         "#!/bin/sh\ncd \"${0%/*}\"\nsleep 60 &\necho $! > background\nprintf 'b\\303\\274cher\\nno \\377 end'\n",
     );
@@ -104,6 +106,18 @@ fn background_process_does_not_hold_the_client() {
     let background = recorder.read("background");
     let kill = Command::new("sh").args(["-c", &format!("kill {background}")]).status().unwrap();
     assert!(kill.success(), "the hook waited for process {background}");
+
+    step("program_runs_despite_faulty_configuration");
+    let notify = "on_failure = [\"./notify\",\n\"first word\"] # comment\n";
+    for configuration in [format!("{notify}basurl = \"x\"\n"), format!("x = [1\n{notify}")] {
+        for hook in [fresh(&service, &lineage), edgecert().args(["sync"])] {
+            let recorder = Recorder::with(SCRIPT).with_config(&configuration);
+            recorder.attach_to(hook).exits_with(78);
+            let report: Value = serde_json::from_str(&recorder.read("report")).expect(&configuration);
+            assert_eq!((&report["exit_code"], &*recorder.read("arguments")), (&78.into(), "first word\n"));
+            assert!(report["error"].as_str().unwrap().contains("config.toml:"), "{report}");
+        }
+    }
 }
 
 #[test]
@@ -182,21 +196,6 @@ fn failing_program_is_a_warning() {
         assert_eq!(output.json()["exit_code"], 77);
         assert_eq!(output.stderr.contains("on_failure"), !message.is_empty(), "{}", output.stderr);
         output.says(message);
-    }
-}
-
-#[test]
-fn program_runs_despite_faulty_configuration() {
-    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
-    let notify = "on_failure = [\"./notify\",\n\"first word\"] # comment\n";
-    for configuration in [format!("{notify}basurl = \"x\"\n"), format!("x = [1\n{notify}")] {
-        for hook in [fresh(&service, &lineage), edgecert().args(["sync"])] {
-            let recorder = Recorder::with(SCRIPT).with_config(&configuration);
-            recorder.attach_to(hook).exits_with(78);
-            let report: Value = serde_json::from_str(&recorder.read("report")).expect(&configuration);
-            assert_eq!((&report["exit_code"], &*recorder.read("arguments")), (&78.into(), "first word\n"));
-            assert!(report["error"].as_str().unwrap().contains("config.toml:"), "{report}");
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use crate::harness::{Hook, Lineage, Sandbox, edgecert, fresh, read_head, require, tls_sandbox};
+use crate::harness::{Hook, Lineage, Sandbox, edgecert, fresh, read_head, require, step, tls_sandbox};
 
 /// A proxy on loopback that keeps the lines that clients send before the tunnel.
 struct Proxy {
@@ -62,8 +62,10 @@ fn list(service: &Sandbox) -> Hook {
 }
 
 #[test]
-fn requests_use_the_proxy_with_its_password() {
+fn requests_use_the_proxy() {
     let (service, proxy) = (tls_sandbox(&["a.example"]), Proxy::start(true));
+
+    step("requests_use_the_proxy_with_its_password");
     let lineage = Lineage::issued_for(&["a.example"]);
     fresh(&service, &lineage).env("HTTPS_PROXY", proxy.url("user:p%40%2541@")).succeeds();
     let host = service.endpoints().api.trim_start_matches("https://").to_owned();
@@ -73,6 +75,12 @@ fn requests_use_the_proxy_with_its_password() {
     let authorization = "proxy-authorization: Basic dXNlcjpwQCU0MQ==";
     assert!(lines.iter().any(|line| line.eq_ignore_ascii_case(authorization)), "{lines:?}");
     assert!(service.requests().iter().all(|request| request.http == "2"), "HTTP/2 in the tunnel");
+
+    step("doctor_names_the_proxy");
+    let doctor = edgecert().against(&service).args(["doctor"]).env("EDGECERT_PROXY", proxy.url(""));
+    let output = doctor.run().stdout;
+    let expected = format!("requests go through the proxy {}, from the setting proxy", proxy.url(""));
+    assert!(output.split_whitespace().collect::<Vec<_>>().join(" ").contains(&expected), "{output}");
 }
 
 #[test]
@@ -89,15 +97,6 @@ fn proxy_setting_replaces_the_variables() {
     assert!(refused.contains("without credentials") && !refused.contains("secret"), "{refused}");
     let down = list(&service).args(["--proxy", "http://127.0.0.1:1", "--timeout", "1"]).exits_with(75).stderr;
     assert!(down.contains(" (through the proxy http://127.0.0.1:1): "), "{down}");
-}
-
-#[test]
-fn doctor_names_the_proxy() {
-    let (service, proxy) = (tls_sandbox(&["a.example"]), Proxy::start(true));
-    let doctor = edgecert().against(&service).args(["doctor"]).env("EDGECERT_PROXY", proxy.url(""));
-    let output = doctor.run().stdout;
-    let expected = format!("requests go through the proxy {}, from the setting proxy", proxy.url(""));
-    assert!(output.split_whitespace().collect::<Vec<_>>().join(" ").contains(&expected), "{output}");
 }
 
 #[test]

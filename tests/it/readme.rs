@@ -10,7 +10,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Authority, Hook, Lineage, Options, Sandbox, edgecert, record_of, sandbox, scrub_times, world,
+    Authority, Hook, Lineage, Options, Sandbox, edgecert, record_of, sandbox, scrub_times, step, world,
     write_with_mode,
 };
 pub(crate) use crate::tidy::{read, root};
@@ -69,19 +69,18 @@ fn documents_stay_short() {
     }
 }
 
-/// Its commands are run by `first_hour`.
 #[test]
-fn monitoring_section_has_at_most_150_words() {
+fn readme_is_short_and_shows_two_commands() {
     let text = read(README);
+
+    // Its commands are run by `first_hour`.
+    step("monitoring_section_has_at_most_150_words");
     let section = text.split("## Monitor it\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let words = section.split_whitespace().count();
     assert!((50..=150).contains(&words), "{words} words");
-}
 
-/// The rehearsal is run by the sandbox's own tests and, with the commands of the README, by `first_hour`.
-#[test]
-fn two_commands_follow_the_first_example() {
-    let text = read(README);
+    // The rehearsal is run by the sandbox's own tests and, with the commands of the README, by `first_hour`.
+    step("two_commands_follow_the_first_example");
     let (before, section) = text.split_once("\n## Try it\n").unwrap();
     assert_eq!((before.matches("```console\n").count(), before.matches("\n## ").count()), (1, 0), "{before}");
     let block = section.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use expect_test::expect;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, edgecert, fresh, request_lines, sandbox_and_lineage, tls_sandbox};
+use crate::harness::{Hook, Lineage, edgecert, fresh, request_lines, sandbox_and_lineage, step, tls_sandbox};
 
 /// Sets up a hook with this configuration file.
 fn configured(text: &str) -> Hook {
@@ -20,8 +20,10 @@ fn set_mode(path: &std::path::Path, mode: u32) {
 }
 
 #[test]
-fn base_url_from_flag_variable_file() {
+fn base_url_and_its_file_are_found() {
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
+
+    step("base_url_from_flag_variable_file");
     let api = service.endpoints().api.clone();
     let unreachable = "http://127.0.0.1:1";
     let file = |url: &str| format!("base_url = {url:?}\n");
@@ -40,6 +42,13 @@ fn base_url_from_flag_variable_file() {
         edgecert: hint: set EDGECERT_BASE_URL, or base_url in /etc/edgecert/config.toml
     "#]]
     .assert_eq(&missing.snapshot());
+
+    step("configuration_file_is_found");
+    let text = format!("base_url = {:?}\n", service.endpoints().api);
+    let hook = edgecert().called_by_certbot(&lineage).env("EDGECERT_VERIFY", "off");
+    let file = hook.write_file("xdg/edgecert/config.toml", &text);
+    let hook = hook.env("XDG_CONFIG_HOME", file.parent().unwrap().parent().unwrap());
+    hook.env("EDGECERT_API_KEY", "sandbox-key").succeeds();
 }
 
 #[test]
@@ -124,16 +133,6 @@ fn configuration_error_names_line_and_key() {
         edgecert: hint: check the path
     "#]]
     .assert_eq(&hook.exits_with(78).snapshot());
-}
-
-#[test]
-fn configuration_file_is_found() {
-    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
-    let text = format!("base_url = {:?}\n", service.endpoints().api);
-    let hook = edgecert().called_by_certbot(&lineage).env("EDGECERT_VERIFY", "off");
-    let file = hook.write_file("xdg/edgecert/config.toml", &text);
-    let hook = hook.env("XDG_CONFIG_HOME", file.parent().unwrap().parent().unwrap());
-    hook.env("EDGECERT_API_KEY", "sandbox-key").succeeds();
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::{DAY, EdgeAddress, EdgeMode, Hook, Host, change, test_ca};
+use crate::harness::{DAY, EdgeAddress, EdgeMode, Hook, Host, change, step, test_ca};
 
 const SITES: [&str; 1] = ["a.example"];
 
@@ -156,8 +156,10 @@ fn refused_name_leaves_no_slack() {
 }
 
 #[test]
-fn new_handshakes_are_not_recorded() {
+fn handshakes_alone_show_the_slack() {
     let host = deployed();
+
+    step("new_handshakes_are_not_recorded");
     let other = test_ca().issue_between(&SITES, [-30, 5]).unwrap();
     let (second, both) = host.second_address(&EdgeAddress::serving(&other.fullchain(), &other.key));
     let before = host.recorded();
@@ -170,11 +172,13 @@ fn new_handshakes_are_not_recorded() {
     assert_eq!(verified("127.0.0.1:1"), (Some(9), Some(true)), "as recorded");
     assert_eq!(host.recorded(), before);
     assert_eq!(host.shown(), days(9, Some(true)));
-}
 
-#[test]
-fn edge_check_of_sync_counts() {
-    let host = deployed();
+    step("handshakes_without_upload_count");
+    fs::remove_file(host.state_file()).unwrap();
+    host.hook().succeeds();
+    assert_eq!(host.shown(), days(9, Some(true)));
+
+    step("edge_check_of_sync_counts");
     host.edit(|state| {
         state["sites"][0].as_object_mut().unwrap().remove("edge");
     });
@@ -194,14 +198,6 @@ fn site_without_https_forgets_its_edge() {
     host.renew();
     assert_eq!(host.hook().args(["--wait", "1", "--json"]).succeeds().sites(), ["a.example: synced"]);
     assert_eq!(host.shown(), days(39, None), "visitors of a site without HTTPS notice nothing");
-}
-
-#[test]
-fn handshakes_without_upload_count() {
-    let host = deployed();
-    fs::remove_file(host.state_file()).unwrap();
-    host.hook().succeeds();
-    assert_eq!(host.shown(), days(9, Some(true)));
 }
 
 #[test]

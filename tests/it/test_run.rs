@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::harness::{cannot_run, edgecert, require, require_tracer, sandbox};
+use crate::harness::{cannot_run, edgecert, require, require_tracer, sandbox, step};
 use crate::tidy::{read, root};
 
 /// What `cargo test` prints with `--list` for two programs.
@@ -212,11 +212,24 @@ fn filter_without_tests_is_an_error() {
 }
 
 #[test]
-fn missing_compiler_is_named() {
+fn what_is_missing_is_reported() {
     let stubs = Stubs::new("", "", &[]);
+
+    step("missing_compiler_is_named");
     let (code, shown) = text(&stubs.command("tests/run").env("CC", "no-such-compiler").output().unwrap());
     assert_eq!(code, Some(1), "{shown:?}");
     assert!(shown.contains("error: no-such-compiler is not installed: "), "{shown:?}");
+
+    step("refused_namespaces_are_reported");
+    stubs.add("unshare", "echo unshare: Operation not permitted >&2; exit 1");
+    let (code, shown) = text(&isolated(&stubs, "echo \"$EDGECERT_TEST_ISOLATED\"").output().unwrap());
+    assert_eq!((code, shown.as_str()), (Some(0), "unshare: Operation not permitted\n"));
+    // A test that needs them says so, which `tests/summary` counts as skipped.
+    let mut test = Command::new(std::env::current_exe().unwrap());
+    test.args(["--exact", "proxy::malformed_proxy_is_exit_78"]);
+    let (code, shown) = text(&test.env("EDGECERT_TEST_ISOLATED", "refused").output().unwrap());
+    let reason = "cannot run here: the hooks of this host are visible: refused\n";
+    assert!(code == Some(101) && shown.contains(reason), "{shown:?}");
 }
 
 /// A program in a directory `deps`, where cargo puts test programs, that runs this script.
@@ -242,20 +255,6 @@ fn tests_see_no_variables_of_the_caller() {
     let mut names: Vec<&str> = names.filter(|name| !["PWD", "SHLVL", "_", "OLDPWD"].contains(name)).collect();
     names.sort_unstable();
     assert_eq!(names, NAMES);
-}
-
-#[test]
-fn refused_namespaces_are_reported() {
-    let stubs = Stubs::new("", "", &[]);
-    stubs.add("unshare", "echo unshare: Operation not permitted >&2; exit 1");
-    let (code, shown) = text(&isolated(&stubs, "echo \"$EDGECERT_TEST_ISOLATED\"").output().unwrap());
-    assert_eq!((code, shown.as_str()), (Some(0), "unshare: Operation not permitted\n"));
-    // A test that needs them says so, which `tests/summary` counts as skipped.
-    let mut test = Command::new(std::env::current_exe().unwrap());
-    test.args(["--exact", "proxy::malformed_proxy_is_exit_78"]);
-    let (code, shown) = text(&test.env("EDGECERT_TEST_ISOLATED", "refused").output().unwrap());
-    let reason = "cannot run here: the hooks of this host are visible: refused\n";
-    assert!(code == Some(101) && shown.contains(reason), "{shown:?}");
 }
 
 /// What `doctor` may read of the host's `/etc` besides what `tests/isolated` hides.

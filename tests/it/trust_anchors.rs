@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::harness::{
     Authority, Hook, Lineage, Sandbox, configured, edgecert, fresh, open_count, request_lines, sandbox,
-    state_files, tls_sandbox, upload_count,
+    state_files, step, tls_sandbox, upload_count,
 };
 
 const NO_PATH: &str = "has no path to a root of the system's trust store";
@@ -59,8 +59,21 @@ fn opens_of_system_roots(hook: Hook) -> usize {
 }
 
 #[test]
-fn unset_warns() {
+fn unset_anchors_warn() {
     let (service, private) = (sandbox(&["a.example"]), Private::new());
+
+    step("plan_checks_without_writing_state");
+    for arguments in [&["plan"][..], &["deploy", "--dry-run"]] {
+        let state = TempDir::new().unwrap();
+        for _ in 0..2 {
+            let plan = private.deploy(&service).args(arguments).with_state(state.path());
+            assert!(plan.succeeds().stderr.contains(NO_PATH), "{arguments:?}");
+        }
+        assert_eq!(fs::read_dir(state.path()).unwrap().count(), 0, "{arguments:?}");
+    }
+    assert_eq!(upload_count(&service), 0);
+
+    step("unset_warns");
     let first = private.deploy(&service).succeeds();
     expect![[r#"
         a.example   P-256, expires DATE (TIME)
@@ -75,8 +88,10 @@ fn unset_warns() {
 }
 
 #[test]
-fn set_refuses_before_any_request() {
+fn set_anchors_decide() {
     let (service, private) = (sandbox(&["a.example"]), Private::new());
+
+    step("set_refuses_before_any_request");
     let other = Private::named("Other CA");
     let root = other.root();
     let rows = [
@@ -97,26 +112,8 @@ fn set_refuses_before_any_request() {
         assert_eq!(snapshot.split("---\n").nth(1).unwrap(), messages, "{name}");
     }
     assert_eq!(request_lines(&service), Vec::<String>::new());
-}
 
-#[test]
-fn right_root_passes_silently() {
-    let (service, private) = (sandbox(&["a.example"]), Private::new());
-    let root = private.root();
-    let system = private.deploy(&service).env("SSL_CERT_FILE", &root);
-    let rows = [
-        ("unset, trusted by the system", system),
-        ("flag", private.deploy(&service).args(["--trust-anchors", &root])),
-        ("off", private.deploy(&service).env("EDGECERT_TRUST_ANCHORS", "off")),
-    ];
-    for (name, hook) in rows {
-        assert_eq!(hook.succeeds().stderr, "", "{name}");
-    }
-}
-
-#[test]
-fn unusable_trust_store_matters_only_if_set() {
-    let (service, private) = (sandbox(&["a.example"]), Private::new());
+    step("unusable_trust_store_matters_only_if_set");
     let files = TempDir::new().unwrap();
     let empty = files.path().join("empty.pem");
     fs::write(&empty, "").unwrap();
@@ -142,6 +139,26 @@ fn unusable_trust_store_matters_only_if_set() {
         .args(["-v"])
         .succeeds()
         .says("the path to a root is not checked: ");
+
+    step("right_root_passes_silently");
+    let root = private.root();
+    let system = private.deploy(&service).env("SSL_CERT_FILE", &root);
+    let rows = [
+        ("unset, trusted by the system", system),
+        ("flag", private.deploy(&service).args(["--trust-anchors", &root])),
+        ("off", private.deploy(&service).env("EDGECERT_TRUST_ANCHORS", "off")),
+    ];
+    for (name, hook) in rows {
+        assert_eq!(hook.succeeds().stderr, "", "{name}");
+    }
+
+    step("missing_issuer_is_one_warning");
+    let chain = private.lineage.read("fullchain.pem");
+    let leaf = chain.split_inclusive("-----END CERTIFICATE-----\n").next().unwrap();
+    private.lineage.write("fullchain.pem", leaf);
+    let output = private.deploy(&service).succeeds();
+    output.says("holds the leaf without its issuer");
+    assert!(!output.stderr.contains(NO_PATH), "{}", output.stderr);
 }
 
 #[test]
@@ -156,31 +173,6 @@ fn untrusted_issuer_is_one_warning() {
     // Allowing the issuer does not replace a root that is required.
     let required = staging.deploy(&service).args(["--allow-untrusted", "--trust-anchors", "system"]);
     required.exits_with(65).says("has no path to a trust anchor");
-}
-
-#[test]
-fn missing_issuer_is_one_warning() {
-    let (service, private) = (sandbox(&["a.example"]), Private::new());
-    let chain = private.lineage.read("fullchain.pem");
-    let leaf = chain.split_inclusive("-----END CERTIFICATE-----\n").next().unwrap();
-    private.lineage.write("fullchain.pem", leaf);
-    let output = private.deploy(&service).succeeds();
-    output.says("holds the leaf without its issuer");
-    assert!(!output.stderr.contains(NO_PATH), "{}", output.stderr);
-}
-
-#[test]
-fn plan_checks_without_writing_state() {
-    let (service, private) = (sandbox(&["a.example"]), Private::new());
-    for arguments in [&["plan"][..], &["deploy", "--dry-run"]] {
-        let state = TempDir::new().unwrap();
-        for _ in 0..2 {
-            let plan = private.deploy(&service).args(arguments).with_state(state.path());
-            assert!(plan.succeeds().stderr.contains(NO_PATH), "{arguments:?}");
-        }
-        assert_eq!(fs::read_dir(state.path()).unwrap().count(), 0, "{arguments:?}");
-    }
-    assert_eq!(upload_count(&service), 0);
 }
 
 #[test]

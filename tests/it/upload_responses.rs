@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Host, Lineage, account, deploy, fresh, record, sync, upload_count};
+use crate::harness::{Fault, Hook, Host, Lineage, account, deploy, fresh, record, step, sync, upload_count};
 
 const UPLOAD: &str = "POST /api/certs/upload";
 
@@ -46,8 +46,17 @@ impl Deployed {
 }
 
 #[test]
-fn contradicted_upload_is_no_success() {
+fn odd_responses_are_explained() {
     let deployed = Deployed::new();
+
+    step("contradicted_upload_is_proven_by_handshakes");
+    deployed.contradict();
+    let output = deployed.hook().succeeds();
+    assert_eq!(output.sites(), ["a.example: served"]);
+    let warnings = output.json()["warnings"].to_string();
+    assert!(warnings.contains(&format!("a.example: {CONTRADICTION}")), "{warnings}");
+
+    step("contradicted_upload_is_no_success");
     let calls: [fn(&Deployed) -> Hook; 4] = [
         |deployed| deployed.hook().args(["--verify", "off"]),
         |deployed| deployed.hook().args(["--wait", "0"]),
@@ -64,16 +73,26 @@ fn contradicted_upload_is_no_success() {
             assert!(text.to_string().contains(CONTRADICTION), "{text}");
         }
     }
-}
 
-#[test]
-fn contradicted_upload_is_proven_by_handshakes() {
-    let deployed = Deployed::new();
-    deployed.contradict();
-    let output = deployed.hook().succeeds();
-    assert_eq!(output.sites(), ["a.example: served"]);
-    let warnings = output.json()["warnings"].to_string();
-    assert!(warnings.contains(&format!("a.example: {CONTRADICTION}")), "{warnings}");
+    step("many_bound_sites_are_accepted");
+    let sites = (0..10_000).map(|id| json!({"id": id, "domain": format!("s{id}.example")})).collect();
+    let mut response = deployed.response.clone();
+    response["bound_sites"] = Value::Array(sites);
+    let before = upload_count(&deployed.host.service);
+    deployed.host.service.add_fault(Fault::status(UPLOAD, 200).body(response));
+    let output = deployed.bare().succeeds();
+    assert_eq!(upload_count(&deployed.host.service), before + 1);
+    assert_eq!(output.json()["uploads"][0]["bound_sites"].as_array().unwrap().len(), 10_000);
+
+    // The upload may have been stored, and the private key is not sent once more for the same response.
+    step("json_without_an_id_is_final");
+    let mut response = deployed.response.clone();
+    response["id"] = json!("five");
+    deployed.host.service.add_fault(Fault::status(UPLOAD, 200).body(response).times(99));
+    let before = upload_count(&deployed.host.service);
+    let output = deployed.bare().exits_with(76);
+    assert_eq!(upload_count(&deployed.host.service), before + 1, "{}", output.stderr);
+    assert_eq!(output.sites(), ["a.example: queued"]);
 }
 
 #[test]
@@ -125,32 +144,6 @@ fn record_of_another_name_is_never_bound() {
         sync(&service, state.path()).succeeds();
         assert!(crate::harness::is_bound_to(&service, "a.example", &lineage));
     }
-}
-
-#[test]
-fn many_bound_sites_are_accepted() {
-    let deployed = Deployed::new();
-    let sites = (0..10_000).map(|id| json!({"id": id, "domain": format!("s{id}.example")})).collect();
-    let mut response = deployed.response.clone();
-    response["bound_sites"] = Value::Array(sites);
-    let before = upload_count(&deployed.host.service);
-    deployed.host.service.add_fault(Fault::status(UPLOAD, 200).body(response));
-    let output = deployed.bare().succeeds();
-    assert_eq!(upload_count(&deployed.host.service), before + 1);
-    assert_eq!(output.json()["uploads"][0]["bound_sites"].as_array().unwrap().len(), 10_000);
-}
-
-/// The upload may have been stored, and the private key is not sent once more for the same response.
-#[test]
-fn json_without_an_id_is_final() {
-    let deployed = Deployed::new();
-    let mut response = deployed.response.clone();
-    response["id"] = json!("five");
-    deployed.host.service.add_fault(Fault::status(UPLOAD, 200).body(response).times(99));
-    let before = upload_count(&deployed.host.service);
-    let output = deployed.bare().exits_with(76);
-    assert_eq!(upload_count(&deployed.host.service), before + 1, "{}", output.stderr);
-    assert_eq!(output.sites(), ["a.example: queued"]);
 }
 
 #[test]

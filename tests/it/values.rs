@@ -1,7 +1,7 @@
 //! Wrong values of settings have one exit code for one kind of mistake, in every command, and no message repeats them.
 //! Which values are wrong is tested beside the code.
 
-use crate::harness::{Hook, Lineage, edgecert};
+use crate::harness::{Hook, Lineage, edgecert, step};
 
 /// A hook whose other settings are valid.
 fn hook(lineage: &Lineage) -> Hook {
@@ -15,8 +15,10 @@ fn with_file(hook: Hook, text: &str) -> Hook {
 }
 
 #[test]
-fn every_command_refuses_wrong_values() {
+fn wrong_values_are_refused_and_not_echoed() {
     let lineage = Lineage::issued_for(&["a.example"]);
+
+    step("every_command_refuses_wrong_values");
     let of_hosts = ["deploy", "plan", "sync", "status", "doctor"];
     for command in of_hosts.into_iter().chain(["sites list", "sites get a.example", "certs list"]) {
         let call = || hook(&lineage).args(command.split(' '));
@@ -30,11 +32,8 @@ fn every_command_refuses_wrong_values() {
         assert!(line.contains("config.toml:1: `wait`: "), "{command}: {line}");
         call().args(["--state-dir="]).exits_with(2);
     }
-}
 
-#[test]
-fn credentials_in_urls_are_not_echoed() {
-    let lineage = Lineage::issued_for(&["a.example"]);
+    step("credentials_in_urls_are_not_echoed");
     let url = "https://user:hunter2@api.example.net";
     let https = || hook(&lineage).env("EDGECERT_BASE_URL", "https://api.example.net");
     let runs = [

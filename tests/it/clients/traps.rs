@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Lineage, deploy, edgecert, sandbox, sync};
+use crate::harness::{Fault, Hook, Lineage, deploy, edgecert, sandbox, step, sync};
 
 use super::{certificates, served_record};
 
@@ -172,20 +172,19 @@ fn sync_finds_relative_paths_of_lego() {
     served_record(&service, &["b.example"]);
 }
 
-/// Caddy passes storage keys, relative to its data directory.
 #[test]
-fn relative_storage_key_of_caddy_is_explained() {
+fn files_that_are_elsewhere_are_explained() {
     let service = sandbox(&["a.example"]);
+
+    // Caddy passes storage keys, relative to its data directory.
+    step("relative_storage_key_of_caddy_is_explained");
     let key = "certificates/acme-v02.api.letsencrypt.org-directory/a.example/a.example";
     let hook =
         edgecert().against(&service).args(["--cert", &format!("{key}.crt"), "--key", &format!("{key}.key")]);
     hook.exits_with(66).says("data directory");
-}
 
-/// Announced files that do not exist: `lego --filename`, `--pfx`, `--pem`, and acme.sh's sixth argument.
-#[test]
-fn announced_files_may_be_missing() {
-    let service = sandbox(&["a.example"]);
+    // Announced files that do not exist: `lego --filename`, `--pfx`, `--pem`, and acme.sh's sixth argument.
+    step("announced_files_may_be_missing");
     let files = Lineage::issued_for(&["a.example"]);
     files.rename("fullchain.pem", "a.crt");
     files.rename("privkey.pem", "a.key");

@@ -7,28 +7,21 @@ use tempfile::TempDir;
 
 use super::{Certbot, assert_only_fault, doctor, faults, findings, on_good_host, private_directory};
 use crate::harness::{
-    Authority, Lineage, account, edgecert, fresh, record, record_of, sandbox, test_ca, write_with_mode,
+    Authority, Lineage, account, edgecert, fresh, record, record_of, sandbox, step, test_ca, write_with_mode,
 };
 
 #[test]
-fn readable_private_key_is_a_fault() {
+fn faults_of_one_lineage_are_named() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
-    let key = certbot.live("a.example").join("privkey.pem");
-    fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();
-    let output = on_good_host(&service, &certbot).exits_with(78);
-    assert_only_fault(&output, "fail lineage: others can read the private key ", "chmod o= /");
 
-    // A mounted secret has such a mode.
-    let secret = TempDir::new().unwrap();
-    fs::copy(&key, secret.path().join("tls.key")).unwrap();
-    fs::copy(certbot.live("a.example").join("fullchain.pem"), secret.path().join("tls.crt")).unwrap();
-    let output = doctor(&service, &format!("[[lineage]]\npath = '{}'\n", secret.path().display())).succeeds();
-    assert_only_fault(&output, "warn lineage: others can read the private key ", "defaultMode");
-}
+    step("pattern_without_matches_is_a_warning");
+    let entries = |pattern: &str| certbot.entries(&["a.example", pattern], "");
+    assert!(faults(&doctor(&service, &entries("*")).succeeds()).is_empty());
+    let output = doctor(&service, &entries("nothing-*")).succeeds();
+    let begins = format!("warn lineage: the path {} in the", certbot.live("nothing-*").display());
+    assert_only_fault(&output, &begins, "correct `path` in its [[lineage]]");
 
-#[test]
-fn chain_without_root_is_a_fault() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    step("chain_without_root_is_a_fault");
     let other = Authority::new("Other CA").unwrap();
     certbot.write("roots.pem", other.root(), 0o644);
     let roots = certbot.path("roots.pem");
@@ -46,6 +39,33 @@ fn chain_without_root_is_a_fault() {
     }
     let output = with(&entry("missing.pem")).exits_with(78);
     assert_only_fault(&output, "fail lineage: cannot use the CA file ", "check the path");
+
+    step("readable_private_key_is_a_fault");
+    let key = certbot.live("a.example").join("privkey.pem");
+    fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();
+    let output = on_good_host(&service, &certbot).exits_with(78);
+    assert_only_fault(&output, "fail lineage: others can read the private key ", "chmod o= /");
+
+    // A mounted secret has such a mode.
+    let secret = TempDir::new().unwrap();
+    fs::copy(&key, secret.path().join("tls.key")).unwrap();
+    fs::copy(certbot.live("a.example").join("fullchain.pem"), secret.path().join("tls.crt")).unwrap();
+    let output = doctor(&service, &format!("[[lineage]]\npath = '{}'\n", secret.path().display())).succeeds();
+    assert_only_fault(&output, "warn lineage: others can read the private key ", "defaultMode");
+
+    step("unrenewed_certificate_is_a_warning");
+    for (days, is_due) in [([-66, 18], true), ([-62, 22], false), ([-14, 3], true), ([-3, 3], false)] {
+        let issued = test_ca().issue_between(&["a.example"], days).unwrap();
+        certbot.write("live/a.example/fullchain.pem", &issued.fullchain(), 0o644);
+        certbot.write("live/a.example/privkey.pem", &issued.key, 0o600);
+        let output = on_good_host(&service, &certbot).succeeds();
+        if is_due {
+            let begins = format!("warn renewal: {} has ", certbot.live("a.example").display());
+            assert_only_fault(&output, &begins, "run `certbot renew`");
+        } else {
+            assert_eq!(faults(&output), [""; 0], "{days:?}");
+        }
+    }
 }
 
 #[test]
@@ -63,33 +83,6 @@ fn lineage_without_site_is_a_fault() {
     let named =
         certbot.entries(&["x.example"], "domains = [\"x.example\"]\n") + &certbot.entries(&["a.example"], "");
     doctor(&service, &named).exits_with(69).prints("the account has no site x.example");
-}
-
-#[test]
-fn unrenewed_certificate_is_a_warning() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
-    for (days, is_due) in [([-66, 18], true), ([-62, 22], false), ([-14, 3], true), ([-3, 3], false)] {
-        let issued = test_ca().issue_between(&["a.example"], days).unwrap();
-        certbot.write("live/a.example/fullchain.pem", &issued.fullchain(), 0o644);
-        certbot.write("live/a.example/privkey.pem", &issued.key, 0o600);
-        let output = on_good_host(&service, &certbot).succeeds();
-        if is_due {
-            let begins = format!("warn renewal: {} has ", certbot.live("a.example").display());
-            assert_only_fault(&output, &begins, "run `certbot renew`");
-        } else {
-            assert_eq!(faults(&output), [""; 0], "{days:?}");
-        }
-    }
-}
-
-#[test]
-fn pattern_without_matches_is_a_warning() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
-    let entries = |pattern: &str| certbot.entries(&["a.example", pattern], "");
-    assert!(faults(&doctor(&service, &entries("*")).succeeds()).is_empty());
-    let output = doctor(&service, &entries("nothing-*")).succeeds();
-    let begins = format!("warn lineage: the path {} in the", certbot.live("nothing-*").display());
-    assert_only_fault(&output, &begins, "correct `path` in its [[lineage]]");
 }
 
 #[test]

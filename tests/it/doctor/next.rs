@@ -7,7 +7,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::{Certbot, doctor, faults, findings, private_directory};
-use crate::harness::{edgecert, require_root, sandbox};
+use crate::harness::{edgecert, require_root, sandbox, step};
 
 #[test]
 fn fresh_host_is_told_to_configure() {
@@ -57,8 +57,15 @@ fn each_step_leads_to_the_next() {
 }
 
 #[test]
-fn sync_by_hand_proves_no_timer() {
+fn finished_setup_needs_a_timer() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+
+    step("finished_setup_says_so");
+    let hook = edgecert().against(&service).args(["doctor"]).on_host();
+    hook.write_file(".config/edgecert/config.toml", &certbot.entries(&["a.example"], ""));
+    assert!(hook.succeeds().stdout.ends_with("\nnothing is left to do\n"));
+
+    step("sync_by_hand_proves_no_timer");
     let state = private_directory();
     let entries = certbot.entries(&["a.example"], "");
     let sync = || {
@@ -75,12 +82,4 @@ fn sync_by_hand_proves_no_timer() {
     assert_eq!(faults(), [""; 0]);
     assert_eq!(sync().shows_on_terminal(80).code, 0);
     assert_eq!(faults(), [""; 0], "the timer still runs");
-}
-
-#[test]
-fn finished_setup_says_so() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
-    let hook = edgecert().against(&service).args(["doctor"]).on_host();
-    hook.write_file(".config/edgecert/config.toml", &certbot.entries(&["a.example"], ""));
-    assert!(hook.succeeds().stdout.ends_with("\nnothing is left to do\n"));
 }

@@ -7,7 +7,7 @@ use expect_test::expect;
 use serde_json::{Value, json};
 
 use super::{Certbot, assert_only_fault, doctor, faults, findings, lines, on_good_host, private_directory};
-use crate::harness::{Fault, Hook, Sandbox, require_trusted_root, sandbox, tls_sandbox};
+use crate::harness::{Fault, Hook, Sandbox, require_trusted_root, sandbox, step, tls_sandbox};
 
 #[test]
 fn good_setup_has_no_fault() {
@@ -37,18 +37,25 @@ fn good_setup_has_no_fault() {
 }
 
 #[test]
-fn missing_api_key_stops_no_check() {
+fn faulty_settings_are_named() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+
+    step("bad_base_url_is_a_fault");
+    let call = || on_good_host(&service, &certbot).without_env("EDGECERT_BASE_URL");
+    assert_only_fault(&call().exits_with(78), "fail base-url: no base URL is set; ", "base_url in");
+    let output = call().env("EDGECERT_BASE_URL", "http://api.example.net").run();
+    assert_eq!(output.code, 78);
+    output.prints("plain http is for loopback addresses only");
+    assert_eq!(service.requests().len(), 0);
+
+    step("missing_api_key_stops_no_check");
     let output = on_good_host(&service, &certbot).without_env("EDGECERT_API_KEY").exits_with(78);
     assert_only_fault(&output, "fail api-key: no API key is set; ", "set EDGECERT_API_KEY");
     let subjects = lines(&output, |[_, subject, ..]| Some(subject.to_owned()));
     let before = ["settings", "base-url", "api-key", "state", "service", "clock"];
     assert_eq!(subjects, [&before[..], &["lineage", "hook", "timer"]].concat());
-}
 
-#[test]
-fn unusable_api_key_file_is_named() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    step("unusable_api_key_file_is_named");
     let call = |file: &str| {
         let hook = on_good_host(&service, &certbot).without_env("EDGECERT_API_KEY");
         let path = hook.write_file("key", "sandbox-key\n").with_file_name(file);
@@ -57,22 +64,47 @@ fn unusable_api_key_file_is_named() {
     };
     assert_only_fault(&call("key"), "fail api-key: others can read the API key file ", "chmod o= /");
     assert_only_fault(&call("other"), "fail api-key: cannot read ", "check the path");
+
+    step("readable_heartbeat_url_is_a_warning");
+    let url = "heartbeat_url = 'https://hc.example/hunter2'\n";
+    let call = |mode| with_settings(&service, &certbot, url, mode).succeeds();
+    assert_eq!(faults(&call(0o640)), [""; 0]);
+    let output = call(0o644);
+    let begins = "warn settings: others can read heartbeat_url, which is a secret, ";
+    assert_only_fault(&output, begins, "`chmod o= /");
+    assert!(!output.stdout.contains("hunter2"), "{}", output.stdout);
+
+    step("bad_state_directory_is_a_fault");
+    let call = || on_good_host(&service, &certbot);
+    let hook = call();
+    let file = hook.write_file("file", "");
+    let output = hook.with_state(file.join("state")).exits_with(78);
+    let faults = faults(&output);
+    let begins = "fail state: cannot write to the state directory ";
+    assert!(faults[0].starts_with(begins) && faults[0].contains("--state-dir"), "{faults:?}");
+
+    let directory = private_directory();
+    for (mode, code) in [(0o700, 0), (0o750, 0), (0o705, 78), (0o770, 78)] {
+        fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
+        let output = call().with_state(directory.path()).exits_with(code);
+        if code != 0 {
+            assert_only_fault(&output, "fail state: others can access the state directory ", "chmod 700 /");
+        }
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
 }
 
 #[test]
-fn bad_base_url_is_a_fault() {
+fn failing_service_is_named() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
-    let call = || on_good_host(&service, &certbot).without_env("EDGECERT_BASE_URL");
-    assert_only_fault(&call().exits_with(78), "fail base-url: no base URL is set; ", "base_url in");
-    let output = call().env("EDGECERT_BASE_URL", "http://api.example.net").run();
-    assert_eq!(output.code, 78);
-    output.prints("plain http is for loopback addresses only");
-    assert_eq!(service.requests().len(), 0);
-}
 
-#[test]
-fn unreachable_service_is_temporary() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    step("rejected_api_key_is_exit_77");
+    let output =
+        on_good_host(&service, &certbot).env("EDGECERT_API_KEY", "another-key-of-mine").exits_with(77);
+    assert_only_fault(&output, "fail api-key: the service rejected the API key (401)", "set a valid key");
+    assert!(!output.stdout.contains("another-key-of-mine"), "{}", output.stdout);
+
+    step("unreachable_service_is_temporary");
     let call = || on_good_host(&service, &certbot);
     let output = call().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
     let begins = "fail service: cannot reach the service at 127.0.0.1:1: ";
@@ -82,6 +114,16 @@ fn unreachable_service_is_temporary() {
     assert_only_fault(&output, "fail service: the service is unavailable (503)", "try again later");
     service.add_fault(Fault::status("GET /api/certs", 503).times(1));
     call().succeeds();
+
+    step("wrong_clock_is_a_fault");
+    let dated = |pattern: &str, body: Value| {
+        Fault::status(pattern, 200).header("Date", "Tue, 01 Jan 2030 00:00:00 GMT").body(body)
+    };
+    let sites = json!({"sites": [{"id": 1, "domain": "a.example"}], "total": 1});
+    service.add_fault(dated("GET /api/certs", json!([])));
+    service.add_fault(dated("GET /api/me/sites", sites));
+    let output = on_good_host(&service, &certbot).exits_with(78);
+    assert_only_fault(&output, "fail clock: this host's clock is ", "timedatectl");
 }
 
 #[test]
@@ -96,28 +138,6 @@ fn untrusted_tls_differs_from_unreachable() {
     let empty = hook.write_file("empty.pem", "");
     let output = hook.env("EDGECERT_CA_FILE", empty).exits_with(78);
     assert_only_fault(&output, "fail tls: cannot use the CA file ", "CA certificates in PEM");
-}
-
-#[test]
-fn rejected_api_key_is_exit_77() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
-    let output =
-        on_good_host(&service, &certbot).env("EDGECERT_API_KEY", "another-key-of-mine").exits_with(77);
-    assert_only_fault(&output, "fail api-key: the service rejected the API key (401)", "set a valid key");
-    assert!(!output.stdout.contains("another-key-of-mine"), "{}", output.stdout);
-}
-
-#[test]
-fn wrong_clock_is_a_fault() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
-    let dated = |pattern: &str, body: Value| {
-        Fault::status(pattern, 200).header("Date", "Tue, 01 Jan 2030 00:00:00 GMT").body(body)
-    };
-    let sites = json!({"sites": [{"id": 1, "domain": "a.example"}], "total": 1});
-    service.add_fault(dated("GET /api/certs", json!([])));
-    service.add_fault(dated("GET /api/me/sites", sites));
-    let output = on_good_host(&service, &certbot).exits_with(78);
-    assert_only_fault(&output, "fail clock: this host's clock is ", "timedatectl");
 }
 
 /// A call on a good host with these settings in a configuration file with this mode.
@@ -137,40 +157,6 @@ fn distrusted_on_failure_is_a_fault() {
     call(0o644).succeeds();
     let begins = "fail settings: mail, named by on_failure, would not be run: group or others can write /";
     assert_only_fault(&call(0o664).exits_with(78), begins, "chmod go-w /");
-}
-
-#[test]
-fn readable_heartbeat_url_is_a_warning() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
-    let url = "heartbeat_url = 'https://hc.example/hunter2'\n";
-    let call = |mode| with_settings(&service, &certbot, url, mode).succeeds();
-    assert_eq!(faults(&call(0o640)), [""; 0]);
-    let output = call(0o644);
-    let begins = "warn settings: others can read heartbeat_url, which is a secret, ";
-    assert_only_fault(&output, begins, "`chmod o= /");
-    assert!(!output.stdout.contains("hunter2"), "{}", output.stdout);
-}
-
-#[test]
-fn bad_state_directory_is_a_fault() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
-    let call = || on_good_host(&service, &certbot);
-    let hook = call();
-    let file = hook.write_file("file", "");
-    let output = hook.with_state(file.join("state")).exits_with(78);
-    let faults = faults(&output);
-    let begins = "fail state: cannot write to the state directory ";
-    assert!(faults[0].starts_with(begins) && faults[0].contains("--state-dir"), "{faults:?}");
-
-    let directory = private_directory();
-    for (mode, code) in [(0o700, 0), (0o750, 0), (0o705, 78), (0o770, 78)] {
-        fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
-        let output = call().with_state(directory.path()).exits_with(code);
-        if code != 0 {
-            assert_only_fault(&output, "fail state: others can access the state directory ", "chmod 700 /");
-        }
-    }
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(crate) use scrub::scrub_times;
 use skip::require_isolation;
 pub(crate) use skip::{
     PYTHON, cannot_run, print_uncaptured, require, require_from_pypi, require_python_module, require_root,
-    require_tracer, require_trusted_root,
+    require_tracer, require_trusted_root, step,
 };
 pub(crate) use state_files::{DAY, edit_state, set_back, set_back_file, state_files};
 pub(crate) use terminal::screen;

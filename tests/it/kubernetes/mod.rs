@@ -11,7 +11,7 @@ use std::sync::MutexGuard;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{API_KEY, Hook, Sandbox, edgecert, sandbox, test_ca, upload_count};
+use crate::harness::{API_KEY, Hook, Sandbox, edgecert, sandbox, step, test_ca, upload_count};
 
 use api_server::{ApiServer, Cluster, Response, status};
 
@@ -141,17 +141,10 @@ fn pages_are_followed() {
 }
 
 #[test]
-fn endless_list_ends_at_the_deadline() {
+fn odd_responses_of_the_server_are_explained() {
     let (service, pod) = Pod::with_secret();
-    pod.cluster().is_endless = true;
-    let output = pod.sync(&service, &["--timeout", "1"]).under(&["timeout", "20"]).exits_with(75);
-    assert!(output.stderr.contains("the API server is unavailable"), "{}", output.stderr);
-    assert_eq!(upload_count(&service), 1, "what was listed is deployed");
-}
 
-#[test]
-fn only_a_list_of_secrets_is_one() {
-    let (service, pod) = Pod::with_secret();
+    step("only_a_list_of_secrets_is_one");
     let secret = r#"{"items": [{"metadata": {"name": "a"}, "data": "a secret"}]}"#;
     for (body, found) in [
         (&*status(200, "the cache is not ready").body, "list of secrets: it is a Status"),
@@ -163,6 +156,29 @@ fn only_a_list_of_secrets_is_one() {
         pod.cluster().faults.push_back(Response { status: 200, headers: "", body: body.to_owned() });
         pod.sync(&service, &[]).exits_with(76).says(found);
     }
+
+    step("forbidden_namespace_does_not_stop_others");
+    let output = pod.sync(&service, &["--namespace", "other", "--namespace", "default"]).exits_with(78);
+    assert_eq!(upload_count(&service), 1);
+    assert!(output.stderr.contains("refused to list the secrets in other: "), "{}", output.stderr);
+    assert!(!output.stderr.contains("warning"), "{}", output.stderr);
+    assert!(output.stderr.contains("bind a role"), "{}", output.stderr);
+
+    step("unavailable_server_is_asked_again");
+    let busy = Response { headers: "Retry-After: 0\r\n", ..status(429, "too many requests") };
+    pod.cluster().faults.push_back(busy);
+    pod.sync(&service, &[]).succeeds();
+    for _ in 0..4 {
+        let down = Response { headers: "Retry-After: 0\r\n", ..status(503, "etcd has no leader") };
+        pod.cluster().faults.push_back(down);
+    }
+    pod.sync(&service, &[]).exits_with(75).says("etcd has no leader (503)");
+
+    step("endless_list_ends_at_the_deadline");
+    pod.cluster().is_endless = true;
+    let output = pod.sync(&service, &["--timeout", "1"]).under(&["timeout", "20"]).exits_with(75);
+    assert!(output.stderr.contains("the API server is unavailable"), "{}", output.stderr);
+    assert_eq!(upload_count(&service), 1, "what was listed is deployed");
 }
 
 #[test]
@@ -178,16 +194,6 @@ fn rotated_token_is_read_again() {
 }
 
 #[test]
-fn forbidden_namespace_does_not_stop_others() {
-    let (service, pod) = Pod::with_secret();
-    let output = pod.sync(&service, &["--namespace", "other", "--namespace", "default"]).exits_with(78);
-    assert_eq!(upload_count(&service), 1);
-    assert!(output.stderr.contains("refused to list the secrets in other: "), "{}", output.stderr);
-    assert!(!output.stderr.contains("warning"), "{}", output.stderr);
-    assert!(output.stderr.contains("bind a role"), "{}", output.stderr);
-}
-
-#[test]
 fn selector_and_type_choose_secrets() {
     let (service, pod) = Pod::with_secret();
     service.add_site("b.example");
@@ -195,19 +201,6 @@ fn selector_and_type_choose_secrets() {
     pod.sync(&service, &["--selector", "edge=yes"]).succeeds();
     let bound: Vec<_> = service.sites().into_iter().filter(|site| !site["cert_id"].is_null()).collect();
     assert_eq!(bound.iter().map(|site| &site["domain"]).collect::<Vec<_>>(), ["a.example"]);
-}
-
-#[test]
-fn unavailable_server_is_asked_again() {
-    let (service, pod) = Pod::with_secret();
-    let busy = Response { headers: "Retry-After: 0\r\n", ..status(429, "too many requests") };
-    pod.cluster().faults.push_back(busy);
-    pod.sync(&service, &[]).succeeds();
-    for _ in 0..4 {
-        let down = Response { headers: "Retry-After: 0\r\n", ..status(503, "etcd has no leader") };
-        pod.cluster().faults.push_back(down);
-    }
-    pod.sync(&service, &[]).exits_with(75).says("etcd has no leader (503)");
 }
 
 #[test]

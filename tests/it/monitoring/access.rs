@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 use super::host::Host;
-use crate::harness::{binary, cannot_run, require};
+use crate::harness::{binary, cannot_run, require, step};
 use crate::readme::root;
 
 const SUDOERS: &str = "hooks/monitoring/sudoers";
@@ -60,9 +60,11 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn monitoring_user_needs_sudo() {
+fn monitoring_user_may_only_check() {
     require_users();
     let host = Host::healthy();
+
+    step("monitoring_user_needs_sudo");
     let check = ["edgecert", "status", "--check"];
     let state = ["--state-dir", "/var/lib/edgecert"];
     let denied = as_nagios(&host, "/usr/bin", &[&check[..], &state].concat());
@@ -79,12 +81,8 @@ fn monitoring_user_needs_sudo() {
         assert_eq!(allowed.status.code(), Some(0), "{directory}: {}", text(&allowed));
         assert!(text(&allowed).starts_with("EDGECERT OK - "), "{}", text(&allowed));
     }
-}
 
-#[test]
-fn sudo_allows_the_check_only() {
-    require_users();
-    let host = Host::healthy();
+    step("sudo_allows_the_check_only");
     let permits = |directory: &str, arguments: &str| {
         let command = format!("sudo -n -l {directory}/edgecert {arguments} > /dev/null 2>&1");
         as_nagios(&host, directory, &["sh", "-c", &command]).status.success()

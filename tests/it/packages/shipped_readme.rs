@@ -6,6 +6,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use crate::first_hour::{Installation, follow_readme};
+use crate::harness::step;
 use crate::readme::{README, REFERENCE, assert_links, root};
 
 use super::{output, package};
@@ -29,13 +30,21 @@ const ARCHIVE: &str = "-gnu.tar.gz";
 const SHARED: &str = "usr/share/edgecert";
 
 #[test]
-fn shipped_links_lead_to_shipped_files() {
+fn packages_ship_hooks_and_what_links_lead_to() {
     let (deb, archive) = (deb(), archive());
+
+    step("shipped_links_lead_to_shipped_files");
     for tree in [deb.path().join(SHARED), archive.path().to_owned()] {
         for document in [README, REFERENCE] {
             assert_links(&tree.canonicalize().unwrap(), document);
         }
     }
+
+    step("packages_ship_all_hooks");
+    let wanted = hooks(root());
+    assert!(wanted.contains("hooks/certbot/edgecert executable\n"), "{wanted}");
+    assert_eq!(hooks(&deb.path().join(SHARED)), wanted);
+    assert_eq!(hooks(archive.path()), wanted);
 }
 
 /// Lists the hooks below a directory, and which of them can be run. ansible-lint leaves a cache among those of a clone.
@@ -44,15 +53,6 @@ const LIST_HOOKS: &str = r#"cd "$0"; find -L hooks -name __pycache__ -prune -o -
 
 fn hooks(directory: &Path) -> String {
     output("sh", &["-c", LIST_HOOKS, directory.to_str().unwrap()])
-}
-
-#[test]
-fn packages_ship_all_hooks() {
-    let (deb, archive) = (deb(), archive());
-    let wanted = hooks(root());
-    assert!(wanted.contains("hooks/certbot/edgecert executable\n"), "{wanted}");
-    assert_eq!(hooks(&deb.path().join(SHARED)), wanted);
-    assert_eq!(hooks(archive.path()), wanted);
 }
 
 #[test]

@@ -3,19 +3,12 @@
 use serde_json::json;
 
 use super::{changed_anything, last_body, shop, site, sites};
-use crate::harness::{Fault, account, record, record_of, test_ca};
+use crate::harness::{Fault, account, record, record_of, step, test_ca};
 
 #[test]
-fn covered_site_is_bound() {
+fn coverage_decides_about_binding() {
     let service = shop();
-    let json = sites(&service, &["bind", "shop.example.com", "5", "--wait", "--json"]).succeeds().json();
-    assert_eq!((&json["command"], &json["site"]["cert_id"]), (&json!("sites bind"), &json!(5)));
-    assert_eq!(last_body(&service, "/update"), json!({"cert_id": 5}));
-}
-
-#[test]
-fn uncovered_site_is_not_bound() {
-    let service = shop();
+    step("uncovered_site_is_not_bound");
     let output = sites(&service, &["bind", "11", "5"]).exits_with(65);
     let message = "certificate 5 does not cover plain.example.com (site 11), only shop.example.com; nothing was changed";
     output.says(message);
@@ -23,6 +16,16 @@ fn uncovered_site_is_not_bound() {
     let output = sites(&service, &["bind", "11", "5", "--allow-uncovered"]).succeeds();
     output.says("warning: certificate 5 does not cover");
     assert_eq!(site(&service, 11)["cert_id"], 5);
+
+    step("unknown_coverage_is_a_warning");
+    service.add_fault(Fault::status("GET /api/certs/*/download", 403));
+    let output = sites(&service, &["bind", "11", "5"]).succeeds();
+    output.says("warning: cannot tell whether certificate 5 covers plain.example.com");
+
+    step("covered_site_is_bound");
+    let json = sites(&service, &["bind", "shop.example.com", "5", "--wait", "--json"]).succeeds().json();
+    assert_eq!((&json["command"], &json["site"]["cert_id"]), (&json!("sites bind"), &json!(5)));
+    assert_eq!(last_body(&service, "/update"), json!({"cert_id": 5}));
 }
 
 #[test]
@@ -43,14 +46,6 @@ fn declared_domain_does_not_cover() {
     let output = sites(&service, &["bind", "10", "5"]).exits_with(65);
     output.says("does not cover a.example (site 10), only b.example");
     assert!(!changed_anything(&service));
-}
-
-#[test]
-fn unknown_coverage_is_a_warning() {
-    let service = shop();
-    service.add_fault(Fault::status("GET /api/certs/*/download", 403));
-    let output = sites(&service, &["bind", "11", "5"]).succeeds();
-    output.says("warning: cannot tell whether certificate 5 covers plain.example.com");
 }
 
 #[test]

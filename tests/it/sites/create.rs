@@ -3,18 +3,32 @@
 use serde_json::{Value, json};
 
 use super::{changed_anything, last_body, set_traffic, shop, site, sites};
-use crate::harness::{Fault, assert_contains, edgecert};
+use crate::harness::{Fault, assert_contains, edgecert, step};
 
-/// Section 4.6 of the API document.
 #[test]
-fn created_site_shows_its_dns_record() {
+fn created_site_is_shown() {
     let service = shop();
+    step("existing_site_is_not_created_again");
+    let output = sites(&service, &["create", "Shop.example.com"]).exits_with(69);
+    output.says("shop.example.com (site 10) already exists; nothing was sent");
+    assert!(!changed_anything(&service));
+    // The certificate belongs to another account, so the service refuses.
+    sites(&service, &["create", "other.example.net"]).exits_with(69);
+
+    // Section 4.6 of the API document.
+    step("created_site_shows_its_dns_record");
     let output = sites(&service, &["create", "new.example.com", "--origin", "192.0.2.10"]).succeeds();
     let made = service.sites().into_iter().find(|site| site["domain"] == "new.example.com").unwrap();
     let record = format!("new.example.com. IN CNAME {}.", made["cname"].as_str().unwrap());
     assert!(output.stdout.lines().any(|line| line == record), "{}", output.stdout);
     assert_eq!(made["origins"], json!([{"addr": "192.0.2.10", "weight": 1, "status": true}]));
     assert_eq!(last_body(&service, "/api/sites")["domain"], "new.example.com");
+
+    step("response_without_site_lists_the_sites");
+    service.add_fault(Fault::status("POST /api/sites", 200).body(json!({"ok": true, "ignored_fields": []})));
+    let output = sites(&service, &["create", "newer.example.com"]).exits_with(69);
+    output.says("is not among the sites, although");
+    assert_eq!(site(&service, 1), Value::Null);
 }
 
 #[test]
@@ -35,13 +49,37 @@ fn origins_settings_and_file_are_merged() {
     assert_eq!(json["warnings"], json!([]));
 }
 
-/// Section 4.6, rules 1 and 2 of the API document.
 #[test]
-fn owner_and_cname_are_never_sent() {
+fn invalid_input_is_not_sent() {
     let service = shop();
+    // Section 4.6, rules 1 and 2 of the API document.
+    step("owner_and_cname_are_never_sent");
     for field in ["user_id=2", "cname=mine.example.com"] {
         sites(&service, &["create", "new.example.com", "--set", field]).exits_with(65).says("cannot be set");
     }
+    assert!(service.requests().is_empty());
+
+    step("known_fields_are_checked_first");
+    for field in ["origin_protocol=ftp", "cert_id=five"] {
+        let output = sites(&service, &["create", "new.example.com", "--set", field]).exits_with(65);
+        assert!(output.stderr.contains("; nothing was sent"), "{field}: {}", output.stderr);
+    }
+    let rows: [&[&str]; 4] = [
+        &["--set", "no-value"],
+        &["--origin", "a b"],
+        &["--origin", "a", "--set", "origins=[]"],
+        &["--set", "domain=b.example"],
+    ];
+    for arguments in rows {
+        sites(&service, &[&["create", "new.example.com"], arguments].concat()).exits_with(2);
+    }
+    assert!(service.requests().is_empty());
+
+    step("file_without_fields_is_named");
+    let hook = sites(&service, &["create", "new.example.com", "--from"]);
+    let file = hook.write_file("broken.json", "{\n  nonsense");
+    hook.args([file]).exits_with(65).says("broken.json:2: not JSON; nothing was sent");
+    sites(&service, &["create", "new.example.com", "--from", "missing.json"]).exits_with(66);
     assert!(service.requests().is_empty());
 }
 
@@ -77,45 +115,6 @@ fn ignored_field_is_exit_69() {
 }
 
 #[test]
-fn known_fields_are_checked_first() {
-    let service = shop();
-    for field in ["origin_protocol=ftp", "cert_id=five"] {
-        let output = sites(&service, &["create", "new.example.com", "--set", field]).exits_with(65);
-        assert!(output.stderr.contains("; nothing was sent"), "{field}: {}", output.stderr);
-    }
-    let rows: [&[&str]; 4] = [
-        &["--set", "no-value"],
-        &["--origin", "a b"],
-        &["--origin", "a", "--set", "origins=[]"],
-        &["--set", "domain=b.example"],
-    ];
-    for arguments in rows {
-        sites(&service, &[&["create", "new.example.com"], arguments].concat()).exits_with(2);
-    }
-    assert!(service.requests().is_empty());
-}
-
-#[test]
-fn file_without_fields_is_named() {
-    let service = shop();
-    let hook = sites(&service, &["create", "new.example.com", "--from"]);
-    let file = hook.write_file("broken.json", "{\n  nonsense");
-    hook.args([file]).exits_with(65).says("broken.json:2: not JSON; nothing was sent");
-    sites(&service, &["create", "new.example.com", "--from", "missing.json"]).exits_with(66);
-    assert!(service.requests().is_empty());
-}
-
-#[test]
-fn existing_site_is_not_created_again() {
-    let service = shop();
-    let output = sites(&service, &["create", "Shop.example.com"]).exits_with(69);
-    output.says("shop.example.com (site 10) already exists; nothing was sent");
-    assert!(!changed_anything(&service));
-    // The certificate belongs to another account, so the service refuses.
-    sites(&service, &["create", "other.example.net"]).exits_with(69);
-}
-
-#[test]
 fn name_is_sent_as_spelled() {
     for (given, sent, record) in [
         ("b\u{fc}cher.example.com", "b\u{fc}cher.example.com", "xn--bcher-kva.example.com"),
@@ -144,14 +143,6 @@ fn wait_ends_when_the_push_does() {
         .succeeds()
         .json();
     assert_eq!(json["site"]["config_synced"], true);
-}
-
-#[test]
-fn response_without_site_lists_the_sites() {
-    let service = shop();
-    service.add_fault(Fault::status("POST /api/sites", 200).body(json!({"ok": true, "ignored_fields": []})));
-    sites(&service, &["create", "new.example.com"]).exits_with(69).says("is not among the sites, although");
-    assert_eq!(site(&service, 1), Value::Null);
 }
 
 #[test]

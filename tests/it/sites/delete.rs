@@ -6,12 +6,26 @@ use std::process::Stdio;
 use serde_json::json;
 
 use super::{changed_anything, shop, site, sites};
-use crate::harness::{Fault, Sandbox};
+use crate::harness::{Fault, Sandbox, step};
 
-/// Sections 3 and 4.9 of the API document.
 #[test]
-fn yes_deletes_the_site() {
+fn deletion_is_confirmed() {
     let service = shop();
+
+    step("delete_needs_terminal_or_yes");
+    for more in [&[][..], &["--json"]] {
+        sites(&service, &[&["delete", "10"], more].concat()).exits_with(2).says("pass --yes");
+    }
+    assert!(service.requests().is_empty());
+
+    step("site_that_survives_delete_is_a_failure");
+    service.add_fault(Fault::status("DELETE /api/sites/*", 200).body("success"));
+    let output = sites(&service, &["delete", "10", "--yes", "--json"]).exits_with(69);
+    assert_eq!(output.json()["deleted"], false);
+    output.says("still exists, although");
+
+    // Sections 3 and 4.9 of the API document.
+    step("yes_deletes_the_site");
     let json = sites(&service, &["delete", "shop.example.com", "--yes", "--json"]).succeeds().json();
     assert_eq!((&json["command"], &json["deleted"]), (&json!("sites delete"), &json!(true)));
     assert_eq!(json["site"]["id"], 10);
@@ -21,15 +35,6 @@ fn yes_deletes_the_site() {
         output.stdout,
         "plain.example.com (site 11): deleted, with its DNS records and edge configuration\n"
     );
-}
-
-#[test]
-fn delete_needs_terminal_or_yes() {
-    let service = shop();
-    for more in [&[][..], &["--json"]] {
-        sites(&service, &[&["delete", "10"], more].concat()).exits_with(2).says("pass --yes");
-    }
-    assert!(service.requests().is_empty());
 }
 
 /// Runs `sites delete 10` on a terminal and types a line.
@@ -60,13 +65,4 @@ fn delete_asks_on_a_terminal() {
     let (code, shown) = at_a_terminal(&service, "y");
     assert_eq!(code, Some(0), "{shown}");
     assert!(site(&service, 10).is_null());
-}
-
-#[test]
-fn site_that_survives_delete_is_a_failure() {
-    let service = shop();
-    service.add_fault(Fault::status("DELETE /api/sites/*", 200).body("success"));
-    let output = sites(&service, &["delete", "10", "--yes", "--json"]).exits_with(69);
-    assert_eq!(output.json()["deleted"], false);
-    output.says("still exists, although");
 }

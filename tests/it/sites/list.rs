@@ -3,16 +3,17 @@
 use serde_json::{Value, json};
 
 use super::{shop, site, sites};
-use crate::harness::{assert_contains, edgecert, request_lines};
+use crate::harness::{assert_contains, edgecert, request_lines, step};
 
 fn domains(json: &Value) -> Vec<&str> {
     json["sites"].as_array().unwrap().iter().map(|site| site["domain"].as_str().unwrap()).collect()
 }
 
-/// Section 4.4 of the API document.
 #[test]
-fn only_own_sites_are_listed() {
+fn own_sites_are_listed_and_filtered() {
     let service = shop();
+    // Section 4.4 of the API document.
+    step("only_own_sites_are_listed");
     let output = sites(&service, &["list"]).succeeds();
     let lines: Vec<&str> = output.stdout.lines().collect();
     assert_eq!(lines.len(), 3, "{}", output.stdout);
@@ -21,24 +22,18 @@ fn only_own_sites_are_listed() {
     assert_eq!([0, 1, 3, 5, 6].map(|at| words[at]), ["10", "shop.example.com", "yes", "5", "yes"]);
     assert!(lines[2].contains("none"), "{}", lines[2]);
     assert_eq!(request_lines(&service), ["GET /api/me/sites"]);
-}
 
-/// Section 2.3 of the API document.
-#[test]
-fn json_holds_the_services_objects() {
-    let service = shop();
+    // Section 2.3 of the API document.
+    step("json_holds_the_services_objects");
     let json = sites(&service, &["list", "--json"]).succeeds().json();
-    let sites = json!([
+    let expected = json!([
         {"domain": "shop.example.com", "origin_protocol": "http"}, {"domain": "plain.example.com"},
     ]);
     let report = json!({"version": 1, "command": "sites list", "ok": true, "exit_code": 0, "error": null});
     assert_contains(&json, &report);
-    assert_contains(&json["sites"], &sites);
-}
+    assert_contains(&json["sites"], &expected);
 
-#[test]
-fn filters_narrow_the_list() {
-    let service = shop();
+    step("filters_narrow_the_list");
     let listed = |arguments: &[&str]| {
         let json = sites(&service, &[&["list", "--json"], arguments].concat()).succeeds().json();
         domains(&json).join(" ")
@@ -54,10 +49,12 @@ fn filters_narrow_the_list() {
     assert_eq!(text, "none of 2 sites matches\n");
 }
 
-/// Section 4.5 of the API document.
 #[test]
-fn site_is_found_by_id_and_domain() {
+fn sites_are_found_or_reported() {
     let service = shop();
+
+    // Section 4.5 of the API document.
+    step("site_is_found_by_id_and_domain");
     for name in ["10", "shop.example.com", "SHOP.example.com."] {
         let json = sites(&service, &["get", name, "--json"]).succeeds().json();
         assert_eq!((&json["command"], &json["site"]["id"]), (&json!("sites get"), &json!(10)), "{name}");
@@ -66,12 +63,9 @@ fn site_is_found_by_id_and_domain() {
         assert!(text.lines().any(|line| line.split_whitespace().eq(["cert_id", "5"])), "{text}");
     }
     assert!(request_lines(&service).contains(&"GET /api/sites/10".to_owned()));
-}
 
-/// Sections 4.5 to 4.9 and 7 of the API document: 20 is of another account.
-#[test]
-fn missing_site_is_exit_69() {
-    let service = shop();
+    // Sections 4.5 to 4.9 and 7 of the API document: 20 is of another account.
+    step("missing_site_is_exit_69");
     for command in ["get", "update --set remark=x", "enable", "disable", "delete --yes", "bind"] {
         for name in ["99", "20", "other.example.net", "nobody.example"] {
             let record = if command == "bind" { &["5"][..] } else { &[] };
@@ -82,12 +76,9 @@ fn missing_site_is_exit_69() {
         }
     }
     assert!(!site(&service, 20).is_null() && site(&service, 20)["enabled"] == true);
-}
 
-/// Section 5 of the API document.
-#[test]
-fn wrong_api_key_is_exit_77() {
-    let service = shop();
+    // Section 5 of the API document.
+    step("wrong_api_key_is_exit_77");
     for command in
         [&["sites", "list"][..], &["sites", "get", "10"], &["certs", "list"], &["sites", "enable", "10"]]
     {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{shop, site, sites};
-use crate::harness::{Fault, Sandbox, at_once, request_lines};
+use crate::harness::{Fault, Sandbox, at_once, request_lines, step};
 
 fn request_count(service: &Sandbox, request: &str) -> usize {
     request_lines(service).iter().filter(|asked| *asked == request).count()
@@ -21,11 +21,24 @@ fn lost_creation_response_lists_the_sites() {
 }
 
 #[test]
-fn lost_response_still_shows_ignored_fields() {
+fn lost_responses_are_followed_up() {
     let service = shop();
+
+    step("lost_response_still_shows_ignored_fields");
     service.add_fault(Fault::close_after("POST /api/sites"));
     let output = sites(&service, &["create", "new.example.com", "--set", "waf=1", "--json"]).exits_with(69);
     assert_eq!(output.json()["ignored_fields"], json!(["waf"]));
+
+    step("uncertain_change_is_reported");
+    service.add_fault(Fault::status("POST /api/sites/*/update", 503).times(99).header("Retry-After", "9999"));
+    let output = sites(&service, &["update", "10", "--set", "remark=x"]).exits_with(75);
+    output.says("shop.example.com (site 10) may or may not have been changed");
+
+    step("retried_delete_accepts_404");
+    service.add_fault(Fault::close_after("DELETE /api/sites/*"));
+    assert_eq!(sites(&service, &["delete", "10", "--yes", "--json"]).succeeds().json()["deleted"], true);
+    assert_eq!(request_count(&service, "DELETE /api/sites/10"), 2);
+    assert!(site(&service, 10).is_null());
 }
 
 #[test]
@@ -63,15 +76,6 @@ fn other_requests_are_retried() {
     });
 }
 
-#[test]
-fn retried_delete_accepts_404() {
-    let service = shop();
-    service.add_fault(Fault::close_after("DELETE /api/sites/*"));
-    assert_eq!(sites(&service, &["delete", "10", "--yes", "--json"]).succeeds().json()["deleted"], true);
-    assert_eq!(request_count(&service, "DELETE /api/sites/10"), 2);
-    assert!(site(&service, 10).is_null());
-}
-
 /// Sections 4.7, 4.9 and 7 of the API document.
 #[test]
 fn site_may_vanish_before_its_request() {
@@ -83,12 +87,4 @@ fn site_may_vanish_before_its_request() {
         service.add_fault(Fault::status(request, 404));
         sites(&service, arguments).exits_with(69).says("the account has no site 10 (404)");
     }
-}
-
-#[test]
-fn uncertain_change_is_reported() {
-    let service = shop();
-    service.add_fault(Fault::status("POST /api/sites/*/update", 503).times(99).header("Retry-After", "9999"));
-    let output = sites(&service, &["update", "10", "--set", "remark=x"]).exits_with(75);
-    output.says("shop.example.com (site 10) may or may not have been changed");
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::race::sync_with;
 use crate::harness::{
     Authority, DAY, Host, Sandbox, account, assert_contains, bind, edgecert, record, request_lines, sandbox,
+    step,
 };
 
 pub(super) const SITES: [&str; 2] = ["a.example", "b.example"];
@@ -51,10 +52,20 @@ fn domain_by_hand_is_for_one_run() {
     }
 }
 
-/// A site that the run by hand was not for still has an earlier certificate.
 #[test]
-fn renewal_by_hand_leaves_no_site_behind() {
+fn run_by_hand_leaves_other_sites_alone() {
     let host = host();
+
+    step("run_by_hand_keeps_what_other_sites_serve");
+    host.hook().succeeds();
+    host.by_hand().for_domain("a.example").succeeds();
+    let sites = json!({"sites": [{"outcome": "served"}, {"outcome": "served"}]});
+    assert_contains(&host.recorded(), &sites);
+    let status = host.call().args(["status", "--json"]).run().json();
+    assert_contains(&status["lineages"][0], &sites);
+
+    // A site that the run by hand was not for still has an earlier certificate.
+    step("renewal_by_hand_leaves_no_site_behind");
     host.hook().succeeds();
     host.lineage.renew(&SITES);
     host.by_hand().for_domain("a.example").succeeds();
@@ -82,17 +93,6 @@ fn run_by_hand_hides_no_drift() {
         }
         assert_eq!(host.service.sites()[1]["cert_id"], 7, "{arguments:?}: `sync` may not rebind it");
     }
-}
-
-#[test]
-fn run_by_hand_keeps_what_other_sites_serve() {
-    let host = host();
-    host.hook().succeeds();
-    host.by_hand().for_domain("a.example").succeeds();
-    let sites = json!({"sites": [{"outcome": "served"}, {"outcome": "served"}]});
-    assert_contains(&host.recorded(), &sites);
-    let status = host.call().args(["status", "--json"]).run().json();
-    assert_contains(&status["lineages"][0], &sites);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Fault, Fleet, sandbox};
+use crate::harness::{Fault, Fleet, sandbox, step};
 
 const SEED: u64 = 20_261_121;
 
@@ -17,7 +17,7 @@ fn two_hundred_lineages_converge() {
 }
 
 fn converge_under_faults(number: usize) {
-    print_on_failure(&format!("seed {SEED}"));
+    step(&format!("seed {SEED}"));
     let fleet = Fleet::new(number);
     let service = sandbox(&fleet.names());
     service.set_random_faults(
@@ -38,15 +38,10 @@ fn converge_under_faults(number: usize) {
         assert!(runs < 30, "it does not converge");
         let output = fleet.sync(&service).args(["--json", "--timeout", "3", "--wait", "2"]).run();
         let json: Value = output.json();
-        print_on_failure(&format!("run {runs}: exit {}, {}", output.code, json["counts"]));
+        step(&format!("run {runs}: exit {}, {}", output.code, json["counts"]));
         if output.code == 0 && json["counts"]["unchanged"] == number {
             break;
         }
     }
     fleet.assert_deployed(&service);
-}
-
-#[expect(clippy::print_stdout, reason = "captured, and shown if the test fails")]
-fn print_on_failure(text: &str) {
-    println!("{text}");
 }
