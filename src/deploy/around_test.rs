@@ -136,7 +136,7 @@ impl<'h> Case<'h> {
             missed: &self.missed,
             verify: if self.is_verified { Verify::Auto } else { Verify::Off },
             allow: self.allow,
-            is_retry: false,
+            repeats_since: None,
             force: self.force,
             now: NOW,
             survey: Survey::default(),

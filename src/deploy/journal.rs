@@ -7,6 +7,8 @@ use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use time::OffsetDateTime;
+
 use crate::bundle;
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
@@ -148,9 +150,14 @@ impl Journal {
         self.expected_names = Some(names);
     }
 
-    /// Whether `sync` repeats a pending run.
-    pub(super) fn is_retry(&self) -> bool {
-        self.options.origin == Origin::Retry
+    /// Since when the run is pending that `sync` repeats; `None`: it repeats none.
+    pub(super) fn repeats_since(&self) -> Option<OffsetDateTime> {
+        self.pending().and_then(|state| state.pending_since)
+    }
+
+    /// What earlier runs left behind, if `sync` repeats a pending one.
+    fn pending(&self) -> Option<&LineageState> {
+        self.before().filter(|_| self.options.origin == Origin::Retry)
     }
 
     /// What earlier runs left behind.
@@ -197,8 +204,8 @@ impl Journal {
     /// other names: the client has renewed the lineage since the run began.
     pub(super) fn set_leaf(&mut self, leaf: &Certificate) -> Result<(), CommandError> {
         let leaf = leaf.to_leaf();
-        let pending = self.before().filter(|_| self.is_retry());
-        let is_other = pending.and_then(|state| state.leaf.as_ref()).is_some_and(|known| *known != leaf);
+        let is_other =
+            self.pending().and_then(|state| state.leaf.as_ref()).is_some_and(|known| *known != leaf);
         self.has_other_names = self.expected_names.as_ref().is_some_and(|names| *names != leaf.names);
         if is_other || self.has_other_names {
             let message = "the lineage was renewed while this run started";
@@ -412,7 +419,6 @@ mod tests {
 
     use edgecert_workload::Authority;
     use tempfile::TempDir;
-    use time::OffsetDateTime;
 
     use super::*;
     use crate::outcome::{ChangedRecords, Outcome};

@@ -101,7 +101,7 @@ impl Rollout<'_> {
             missed: &missed,
             verify: self.settings.verify,
             allow: Allow { rebind: self.settings.rebind, guards: self.deployment.guards },
-            is_retry: self.journal.is_retry(),
+            repeats_since: self.journal.repeats_since(),
             force: self.deployment.force,
             now: clock::now(),
             survey: Survey::default(),

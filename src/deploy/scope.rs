@@ -39,8 +39,8 @@ pub(super) struct Scope<'a, 'l> {
     pub(super) missed: &'a HashMap<u64, u64>,
     pub(super) verify: Verify,
     pub(super) allow: Allow,
-    /// Whether `sync` repeats a pending run.
-    pub(super) is_retry: bool,
+    /// Since when the run is pending that `sync` repeats; `None`: it repeats none.
+    pub(super) repeats_since: Option<OffsetDateTime>,
     /// Upload even for sites that have the leaf.
     pub(super) force: bool,
     pub(super) now: OffsetDateTime,
@@ -76,7 +76,7 @@ impl<'l> Scope<'_, 'l> {
     /// Which other lineage of this host provides the certificate of a site, if any and unless this one may replace later
     /// leaves. In a retry, the other one may have taken the site back: they would take turns.
     fn superseded_on(&self, site: &Site) -> Option<NotNeeded> {
-        if self.allow.guards.allow_older && !self.is_retry {
+        if self.allow.guards.allow_older && self.repeats_since.is_none() {
             return None;
         }
         let record = site.cert_id.filter(|id| !self.account.listing.is_deleted(*id));
@@ -200,9 +200,12 @@ impl<'l> Scope<'_, 'l> {
         not_needed.collect()
     }
 
-    /// Whether a site is bound to a record that is known to hold the leaf.
+    /// Whether a site is bound to a record that is known to hold the leaf, and no edge shows another one.
     pub(super) fn is_deployed(&self, site: &Site) -> bool {
-        site.cert_id.is_some_and(|record| self.deployments.record_holds(record, &self.leaf))
+        let holds_leaf = |record| {
+            self.deployments.record_holds(record, &self.leaf) && self.survey.leaf_of(record).is_none()
+        };
+        site.cert_id.is_some_and(holds_leaf)
     }
 
     /// Whether the record that a site is bound to holds the leaf.
@@ -221,17 +224,17 @@ impl<'l> Scope<'_, 'l> {
     fn later_leaf(&self, record: u64) -> Option<RecordLeaf> {
         let own = &self.leaf;
         let served = self.survey.leaf_of(record);
-        let deployed =
-            self.deployments.leaves_in(record).into_iter().filter(|StoredLeaf { lineage, leaf, .. }| {
-                let is_present = served.is_none_or(|served| served.fingerprint == leaf.fingerprint);
-                leaf.not_before > own.not_before
-                    || lineage != self.lineage && leaf.rank() > own.rank() && is_present
-            });
+        let is_later = |StoredLeaf { lineage, leaf, .. }: &&StoredLeaf| {
+            leaf.not_before > own.not_before || lineage != self.lineage && leaf.rank() > own.rank()
+        };
+        let deployed = self.deployments.leaves_in(record).into_iter().filter(is_later);
         let deployed = deployed.map(|stored| (&*stored.leaf, stored.is_certain));
         let served = served.filter(|leaf| leaf.not_before > own.not_before).map(|leaf| (leaf, true));
         let valid = served.into_iter().chain(deployed).filter(|(leaf, _)| leaf.not_after >= self.now);
         let (leaf, is_certain) = valid.max_by_key(|(leaf, _)| leaf.not_before)?;
-        Some(RecordLeaf { leaf: leaf.clone(), is_certain })
+        let is_taken = |since| self.deployments.is_taken_since(since, self.lineage, record);
+        let must_stay = self.repeats_since.is_some_and(is_taken);
+        Some(RecordLeaf { leaf: leaf.clone(), is_certain, must_stay })
     }
 
     /// What the handshakes with the edge of a site showed: those before the uploads, and `later` ones if there were any.

@@ -55,7 +55,9 @@ impl<'a> Planner<'_, 'a> {
     /// Fails if the certificate in a record was issued later than the new one.
     pub(super) fn check_older(&self, id: u64) -> Result<(), Blocker> {
         match (self.request.later_leaf)(id) {
-            Some(known) if !self.request.allow.guards.allow_older => Err(Blocker::Older { id, known }),
+            Some(known) if known.must_stay || !self.request.allow.guards.allow_older => {
+                Err(Blocker::Older { id, known })
+            }
             _ => Ok(()),
         }
     }

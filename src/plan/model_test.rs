@@ -359,7 +359,7 @@ fn check_plans(accounts: u64) {
         let later_leaf = |id| {
             let (fingerprint, issuer, names) = ("aa".into(), None, Vec::new());
             let leaf = Leaf { fingerprint, names, not_before: LATER, not_after: LATER, issuer };
-            model.newer.contains(&id).then_some(RecordLeaf { leaf, is_certain: true })
+            model.newer.contains(&id).then_some(RecordLeaf { leaf, is_certain: true, must_stay: false })
         };
         let requested: Vec<Domain> = model.requested.iter().map(|domain| domains[*domain].clone()).collect();
         let index = |domain: &Domain| domains.iter().position(|other| other == domain).unwrap();

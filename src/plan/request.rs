@@ -15,6 +15,9 @@ pub(crate) struct RecordLeaf {
     pub(crate) leaf: Leaf,
     /// Whether the record holds it for certain: it was seen at the edge, or the service confirmed an upload.
     pub(crate) is_certain: bool,
+    /// Whether it must stay, even with `Guards::allow_older`: it replaced what this run repeats, and the two would take
+    /// turns.
+    pub(crate) must_stay: bool,
 }
 
 /// Why a covered site that was requested needs no deployment.

@@ -57,7 +57,7 @@ impl Listed {
             not_after: datetime!(2026-05-01 00:00 UTC),
             issuer: Some("Public CA".into()),
         };
-        let leaf = RecordLeaf { leaf, is_certain: true };
+        let leaf = RecordLeaf { leaf, is_certain: true, must_stay: false };
         let request = PlanRequest {
             covers: &|domain| ["a.example", "b.example"].contains(&domain.host()),
             domains: &[],

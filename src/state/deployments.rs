@@ -151,6 +151,13 @@ impl ServiceDeployments {
         stored.into_iter().chain(maybe.filter(is_since)).collect()
     }
 
+    /// Whether another lineage has stored its leaf in a record after this one had, both since a time.
+    pub(crate) fn is_taken_since(&self, since: OffsetDateTime, lineage: &str, record: u64) -> bool {
+        let mut known = self.known_in(record).iter().filter(|leaf| leaf.is_certain && leaf.at > since);
+        known.any(|leaf| leaf.lineage == lineage)
+            && self.stored_in(record).is_some_and(|last| last.lineage != lineage)
+    }
+
     /// Whether a record is known to hold a leaf.
     pub(crate) fn record_holds(&self, record: u64, leaf: &Leaf) -> bool {
         let known = self.leaves_in(record);
@@ -239,6 +246,15 @@ mod tests {
             assert_eq!(issued(states), ISSUED);
             assert!(deployments(states).of_service("https://other.example.net").leaves_in(5).is_empty());
         }
+    }
+
+    #[test]
+    fn leaf_seen_at_the_edge_leaves_one_that_was_stored() {
+        let mut seen = begin(None, leaf("aa", ISSUED), DAY_2);
+        finish(&mut seen, 0, served(), &ChangedRecords::default(), DAY_2);
+        let stored = deployed(leaf("bb", DAY_1), DAY_1);
+        assert_eq!(issued([&seen, &stored]), DAY_1, "it may not have reached the edge");
+        assert_eq!(issued([&seen, &seen]), ISSUED);
     }
 
     #[test]

@@ -70,6 +70,7 @@ pub(super) fn served() -> Vec<SiteState> {
 
 pub(super) fn deployed(leaf: Leaf, now: OffsetDateTime) -> LineageState {
     let mut state = begin(None, leaf, now);
-    finish(&mut state, 0, served(), &ChangedRecords::default(), now);
+    let changed = ChangedRecords { stored: vec![5], ..ChangedRecords::default() };
+    finish(&mut state, 0, served(), &changed, now);
     state
 }

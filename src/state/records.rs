@@ -30,7 +30,8 @@ pub(super) struct RememberedLeaf {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Holder {
     pub(super) id: u64,
-    /// End of the run that stored it.
+    /// End of the run that stored it. If it was only seen at the edge, when it was issued: others may have stored a leaf
+    /// since that has not reached the edge.
     #[serde(with = "rfc3339::millis")]
     pub(super) at: OffsetDateTime,
     /// Whether it may hold an earlier leaf instead: the response to the upload was lost.
@@ -61,9 +62,10 @@ impl RecordMemory {
             Some(index) => self.0.remove(index),
             None => RememberedLeaf { service: service.into(), leaf: leaf.clone(), records: Vec::new() },
         };
-        let held: BTreeSet<u64> = entry.ids().chain(stored.records.iter().copied()).collect();
+        entry.records.retain(|holder| !(holder.is_doubtful && stored.maybe.contains(&holder.id)));
         let certain = stored.records.iter().map(|&id| Holder { id, at, is_doubtful: false });
-        let doubtful = stored.maybe.difference(&held).map(|&id| Holder { id, at, is_doubtful: true });
+        let doubtful = stored.maybe.difference(&stored.records);
+        let doubtful = doubtful.map(|&id| Holder { id, at, is_doubtful: true });
         entry.records.extend(certain.chain(doubtful));
         self.0.push(entry);
         self.0.retain(|known| !known.records.is_empty());
@@ -102,8 +104,9 @@ impl LineageState {
         if let (Some(service), Some(leaf)) = (&self.service, &self.leaf) {
             let served = sites.iter().filter(|site| site.outcome == Outcome::Served);
             let observed = served.filter_map(|site| site.cert_id);
-            let mut records = memory.without_known(service, leaf, observed);
-            records.extend(&changed.stored);
+            let records = memory.without_known(service, leaf, observed);
+            memory.add(service, leaf, leaf.not_before, &Stored { records, ..Stored::default() });
+            let records = changed.stored.iter().copied().collect();
             let mut maybe: BTreeSet<u64> = changed.maybe_stored.iter().copied().collect();
             if changed.is_any_possible {
                 maybe.extend(memory.records_of(service));
@@ -122,7 +125,9 @@ impl LineageState {
     pub(super) fn records(&self) -> RecordMemory {
         let mut memory = self.records.clone();
         if let (Some(service), Some(leaf), None) = (&self.service, &self.leaf, &self.result) {
-            let maybe = memory.records_of(service).collect();
+            let held = memory.of_service(service).filter(|known| known.leaf == *leaf);
+            let held: BTreeSet<u64> = held.flat_map(RememberedLeaf::ids).collect();
+            let maybe = memory.records_of(service).filter(|id| !held.contains(id)).collect();
             memory.add(service, leaf, self.begun_at, &Stored { maybe, ..Stored::default() });
         }
         memory
@@ -163,8 +168,8 @@ mod tests {
         assert_eq!(add(SERVICE, "aa", &[5, 6], &[]), ["aa [5, 6] []"]);
         assert_eq!(add(SERVICE, "bb", &[], &[6, 7]), ["aa [5, 6] []", "bb [] [6, 7]"]);
         add(OTHER, "cc", &[5, 6, 7], &[]);
-        assert_eq!(add(SERVICE, "aa", &[], &[5]), ["bb [] [6, 7]", "cc [5, 6, 7] []", "aa [5, 6] []"]);
-        let all = ["bb [] [7]", "cc [5, 6, 7] []", "aa [5] []", "dd [6] [5]"];
+        assert_eq!(add(SERVICE, "aa", &[], &[5]), ["bb [] [6, 7]", "cc [5, 6, 7] []", "aa [5, 6] [5]"]);
+        let all = ["bb [] [7]", "cc [5, 6, 7] []", "aa [5] [5]", "dd [6] [5]"];
         assert_eq!(add(SERVICE, "dd", &[6], &[5]), all);
         assert_eq!(add(SERVICE, "bb", &[5, 6, 7], &[]), ["cc [5, 6, 7] []", "bb [5, 6, 7] []"]);
     }

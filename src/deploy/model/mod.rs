@@ -5,6 +5,8 @@ mod world;
 
 use std::collections::HashMap;
 
+use time::OffsetDateTime;
+
 use self::world::Failure;
 pub(crate) use self::world::{
     Change, Faults, ModelEdge, ModelRecord, ModelSite, Moment, NAMES, SITE_NAMES, STAGING, World, covers,
@@ -38,8 +40,8 @@ pub(crate) struct ModelDeployment<'a> {
     pub(crate) force: bool,
     /// Upload for `domains` and do nothing else.
     pub(crate) upload_only: bool,
-    /// Whether `sync` repeats a pending run.
-    pub(crate) is_retry: bool,
+    /// Since when the run is pending that `sync` repeats; `None`: it repeats none.
+    pub(crate) repeats_since: Option<OffsetDateTime>,
     pub(crate) deployments: &'a ServiceDeployments,
     pub(crate) missed: &'a HashMap<u64, u64>,
     /// The state when it begins.
@@ -106,7 +108,7 @@ impl ModelDeployment<'_> {
             missed: self.missed,
             verify: self.settings.verify,
             allow: Allow { rebind: self.settings.rebind, guards: self.guards },
-            is_retry: self.is_retry,
+            repeats_since: self.repeats_since,
             force: self.force,
             now: world.now,
             survey: Survey::default(),

@@ -17,7 +17,7 @@ use crate::error::ErrorKind;
 use crate::inventory::Member;
 use crate::leaf::Leaf;
 use crate::names::Domain;
-use crate::outcome::ChangedRecords;
+use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::IndexedListing;
 use crate::report::Deployed;
 use crate::settings::{Layer, Settings, Verify};
@@ -56,6 +56,8 @@ pub(super) struct HostLineage {
     /// How long its leaves are valid.
     pub(super) lifetime: Duration,
     pub(super) renews_at: OffsetDateTime,
+    /// Whether a run by hand sent nothing, so that a retry is what disturbs the others.
+    pub(super) is_delayed: bool,
 }
 
 impl Host {
@@ -75,6 +77,13 @@ impl Host {
     pub(super) fn forget(&mut self, at: usize) {
         self.lineages[at].state = None;
         self.stored.retain(|_, (lineage, _)| *lineage != at);
+    }
+
+    /// The recorded sites of each lineage with their outcomes.
+    pub(super) fn outcomes(&self) -> Vec<Vec<(Domain, Outcome)>> {
+        let states = self.lineages.iter().map(|lineage| lineage.state.iter());
+        let outcome = |site: &SiteState| (site.domain.clone(), site.outcome.clone());
+        states.map(|state| state.flat_map(|state| &state.sites).map(outcome).collect()).collect()
     }
 
     /// Notes what has to be remembered after a deployment. A run that was killed does not know the record that it
@@ -177,11 +186,13 @@ impl Host {
     pub(super) fn by_hand(&mut self, at: usize, given: Given, force: bool, world: &mut World) {
         self.has_run_by_hand = true;
         let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
-        let before = self.lineages[at].state.clone();
+        let (before, sent) = (self.lineages[at].state.clone(), world.changes.len());
         let run = Run { force, ..self.lineages[at].run(given, Origin::Hand) };
         let result = self.deploy(at, &run, (&listing, &deployments), world);
+        let lineage = &mut self.lineages[at];
+        lineage.is_delayed = world.changes.len() == sent;
         if result.is_some_and(|result| result.is_mistake) {
-            self.lineages[at].state = before;
+            lineage.state = before;
         }
     }
 
@@ -192,7 +203,6 @@ impl Host {
         (listing, deployments): (&IndexedListing, &ServiceDeployments),
         world: &mut World,
     ) -> Option<ModelResult> {
-        let before = BeforeDeployment::new(self, at, run, world);
         let lineage = &self.lineages[at];
         let leaf = &world.leaves[lineage.leaf];
         let service = lineage.settings.base_url.to_string();
@@ -200,6 +210,7 @@ impl Host {
         let missed = state.map(|state| state.missed_sites(&service, leaf)).unwrap_or_default();
         let mut state = lineage.begin(run, world);
         world.now += Duration::SECOND;
+        let before = BeforeDeployment::new(self, at, run, world);
         let deployment = ModelDeployment {
             lineage: &lineage.name,
             leaf: lineage.leaf,
@@ -208,7 +219,7 @@ impl Host {
             guards: run.given.guards,
             force: run.force,
             upload_only: run.is_upload_only(),
-            is_retry: run.origin == Origin::Retry,
+            repeats_since: state.pending_since.filter(|_| run.origin == Origin::Retry),
             deployments,
             missed: &missed,
             known: &state,
@@ -225,6 +236,8 @@ impl Host {
         before.check(&state, result.as_ref(), run, world);
         self.sent.check(before.changes(world), before.disturbances, run, world);
         self.remember(at, before.changes(world), state.result.is_some());
+        let is_late = run.origin == Origin::Retry && !before.changes(world).is_empty();
+        world.disturbances += usize::from(is_late && std::mem::take(&mut self.lineages[at].is_delayed));
         self.lineages[at].state = Some(state);
         result
     }

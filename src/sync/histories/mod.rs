@@ -225,16 +225,17 @@ impl<'p> History<'p> {
         self.show(what);
     }
 
-    /// Ends all that goes wrong, and runs `sync` until nothing more is sent.
+    /// Ends all that goes wrong, and runs `sync` until nothing more is sent, and no outcome changes.
     fn settle(&mut self) {
         self.world.faults = Faults::default();
         scenario::mend_edges(&mut self.world, &mut self.rng);
         let mut silent_rounds = 0;
         for round in 0.. {
-            let sent = self.world.changes.len();
+            let (sent, outcomes) = (self.world.changes.len(), self.host.outcomes());
             self.round("a quiet sync");
             let changes = &self.world.changes[sent..];
-            silent_rounds = if changes.is_empty() { silent_rounds + 1 } else { 0 };
+            let is_silent = changes.is_empty() && outcomes == self.host.outcomes();
+            silent_rounds = if is_silent { silent_rounds + 1 } else { 0 };
             if silent_rounds == 2 {
                 break;
             }
