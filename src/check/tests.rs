@@ -116,6 +116,7 @@ impl<'a> Input<'a> {
         let sent = sent.map(|vetted| [vetted.chain().pem(), vetted.key().pem().expose().to_owned()]);
         // Neither a name nor anything else in a certificate controls the terminal.
         assert!(!lines.chars().any(|c| c.is_control() && c != '\n'), "{lines:?}");
+        assert!(!(lines.contains("x pem: ") && lines.contains("* pem: ")), "cleaned, but refused: {lines}");
         let is_refused = findings.iter().any(|finding| finding.status == Status::Fail);
         assert_eq!(sent.is_some(), !is_refused && self.key.is_some(), "{lines}");
         (lines, sent)

@@ -3,12 +3,23 @@
 use super::*;
 use der::UTC_TIME;
 
-/// An expired intermediate and a leaf that it issued.
-fn expired() -> [String; 2] {
+/// An intermediate that is valid until the start of 2021, and a leaf that it issued, valid from `start`.
+fn issued_at(start: &'static str) -> String {
     let validity = [(UTC_TIME, "200101000000Z"), (UTC_TIME, "210101000000Z")];
     let ca = ForgedCert { validity, ..ca("Expired CA", EXPIRED_CA) };
-    let validity = [(UTC_TIME, "220101000000Z"), (UTC_TIME, "230101000000Z")];
-    [ForgedCert { validity, ..issued(LEAF, EXPIRED_CA, "Expired CA", &[]) }.pem(), ca.pem()]
+    let validity = [(UTC_TIME, start), (UTC_TIME, "230101000000Z")];
+    ForgedCert { validity, ..issued(LEAF, EXPIRED_CA, "Expired CA", &[]) }.pem() + &ca.pem()
+}
+
+/// A chain whose intermediate has expired.
+fn expired() -> String {
+    issued_at("210101000001Z")
+}
+
+/// A chain whose leaf is for clients.
+fn for_clients() -> String {
+    let client = extension("2.5.29.37", false, &der::sequence(&[der::oid("1.3.6.1.5.5.7.3.2")]));
+    issued(LEAF, CA, "Intermediate", &[client]).pem() + &ca("Intermediate", CA).pem()
 }
 
 #[test]
@@ -18,16 +29,14 @@ fn chain_must_reach_a_trust_anchor() {
     let other_root = ForgedCert { issuer: "Other", issuer_seed: OTHER, ..ca("Other", OTHER) }.pem();
     let former =
         leaf.clone() + &ForgedCert { extensions: ca("", CA).extensions, ..ca("Intermediate", OLD_CA) }.pem();
-    let client = extension("2.5.29.37", false, &der::sequence(&[der::oid("1.3.6.1.5.5.7.3.2")]));
-    let client = issued(LEAF, CA, "Intermediate", &[client]).pem() + &intermediate;
     let rows = [
         (chain.clone(), &root, None),
         (leaf.clone(), &intermediate, None),
         (leaf, &root, Some("the chain does not end at one\n")),
         (chain, &other_root, Some("the chain does not end at one\n")),
         (former, &root, Some("a certificate was not signed by the issuer that it names\n")),
-        (expired().concat(), &root, Some("a certificate in the chain has expired\n")),
-        (client, &root, Some("a certificate in the chain is not for TLS servers\n")),
+        (expired(), &root, Some("a certificate in the chain has expired\n")),
+        (for_clients(), &root, Some("a certificate in the chain is not for TLS servers\n")),
     ];
     for (cert, anchors, reason) in rows {
         let line = reason.map_or("* chain: has a path to a trust anchor\n".into(), |reason| {
@@ -50,11 +59,12 @@ fn advice_on_the_path_repeats_no_warning() {
         (&chain, &anchors, vec!["* chain: has a path to a trust anchor".to_owned()]),
         (&chain, &none, vec![format!("! chain: {no_path}")]),
         (
-            &expired().concat(),
+            &expired(),
             &none,
             vec!["! chain: cert.pem: the intermediate Expired CA expired at 2021-01-01T00:00:00Z".into()],
         ),
         (&staged, &none, vec!["* chain: 2 certificates".into()]),
+        (&for_clients(), &anchors, vec!["* chain: 2 certificates".into()]),
     ];
     for (cert, anchors, expected) in rows {
         let input = Input { anchors: Some(anchors), is_path_advisory: true, ..Input::new(cert) };
@@ -78,7 +88,8 @@ fn likely_chain_problems_are_warnings() {
         ("wrong intermediate", leaf.clone() + &old_ca, wrong),
         ("root instead of the intermediate", leaf.clone() + &root, without_issuer),
         ("unrelated intermediate", leaf + &unrelated, without_issuer),
-        ("expired intermediate", expired().concat(), ended),
+        ("expired intermediate", expired(), ended),
+        ("last second of the intermediate", issued_at("210101000000Z"), "* chain: 2 certificates\n"),
     ];
     for (name, cert, line) in rows {
         Input::new(&cert).finds(name, line);

@@ -37,9 +37,18 @@ fn test_issuers_are_recognized_by_name() {
             let (lines, _) = refusing.check();
             let hint = "; browsers do not trust it\n  hint: issue it in the CA's production environment";
             assert!(lines.contains(hint) && lines.contains("--allow-untrusted"), "{lines}");
-            Input::new(&cert).finds(subject, &format!("! {found}"));
+            let (lines, _) = Input::new(&cert).check();
+            assert!(lines.lines().last().unwrap().starts_with(&format!("! {found}")), "{lines}");
         }
     }
+}
+
+#[test]
+fn self_signed_leaf_needs_no_issuer() {
+    let cert = ForgedCert { subject: "Private CA", ..ForgedCert::default() }.pem();
+    let (lines, _) = Input { refuses_untrusted: true, ..Input::new(&cert) }.check();
+    let found = "* chain: 1 certificate\nx issuer: cert.pem is self-signed; browsers do not trust it\n  hint: have a CA issue it";
+    assert!(lines.contains(found), "{lines}");
 }
 
 #[test]

@@ -19,7 +19,9 @@ fn key_must_be_that_of_the_leaf() {
         (&p256.fullchain(), p256.key.clone(), "* key: P-256, key and certificate match\n".to_owned()),
     ];
     for (cert, key, line) in rows {
-        Input { key: Some(key.as_bytes()), ..Input::new(cert) }.finds(&line, &line);
+        let input = Input { key: Some(key.as_bytes()), ..Input::new(cert) };
+        input.finds(&line, &line);
+        assert_eq!(input.check().0.contains("* key: "), line.starts_with('*'), "{line}");
     }
 }
 
@@ -61,7 +63,7 @@ fn weak_keys_are_never_silent() {
         (ec_key(oid("1.2.3")), unsupported("EC with curve OID 1.2.3")),
         (ec_key(sequence(&[])), unsupported("EC with explicit curve parameters")),
         (ec_key(oid("1.2.840.10045.3.1.7")), no_key.clone()),
-        (ec_key(oid("1.3.132.0.34")), no_key),
+        (ec_key(oid("1.3.132.0.34")), no_key.clone()),
         (ec_key(oid("1.3.132.0.35")), refused("P-521")),
         (other("1.3.101.112"), refused("Ed25519")),
         (other("1.3.101.110"), unsupported("X25519")),
@@ -69,6 +71,8 @@ fn weak_keys_are_never_silent() {
         (other("1.2.840.10040.4.1"), unsupported("DSA")),
     ];
     for (key, line) in rows {
-        Input::new(&ForgedCert { key, ..ForgedCert::default() }.pem()).finds(&line, &line);
+        let cert = ForgedCert { key, ..ForgedCert::default() }.pem();
+        Input::new(&cert).finds(&line, &line);
+        assert!(line != no_key || !Input::new(&cert).check().0.contains("! key: "), "a strong key");
     }
 }

@@ -95,6 +95,7 @@ fn files_are_cleaned() {
         input.finds(name, &format!("* pem: 2 certificates and a private key{cleaned}\n"));
         assert_eq!(input.check().1, Some([chain.clone(), key.clone()]), "{name}");
     }
+    Input::new(&chain).finds("no key", "* pem: 2 certificates\n");
 }
 
 /// acmed overwrites a longer file without truncating it first.
@@ -121,13 +122,16 @@ fn certificate_files_are_repaired() {
     let dropped =
         |name| format!("! pem: cert.pem: dropped certificates that are not part of the chain: {name}\n");
     let with_root = format!("{chain}{root}");
+    let self_signed = ForgedCert { subject: "Self", ..issued(LEAF, LEAF, "Self", &[]) }.pem();
+    let cross_signed = ForgedCert { issuer: "Unrelated", issuer_seed: OTHER, ..ca("Root", ROOT) }.pem();
+    let with_alternatives = format!("{with_root}{old_ca}{cross_signed}");
     let rows = [
         (format!("{issuer}{leaf}"), &chain, moved.to_owned()),
         (format!("{leaf}{root}{issuer}"), &with_root, sorted.into()),
-        (chain.repeat(2), &chain, "! pem: cert.pem: dropped a duplicate of a.example\n".into()),
+        (format!("{chain}{leaf}"), &chain, "! pem: cert.pem: dropped a duplicate of a.example\n".into()),
         (format!("{chain}{unrelated}"), &chain, dropped("Unrelated")),
-        (format!("{other}{chain}"), &chain, dropped("other")),
-        (format!("{other}{issuer}{leaf}"), &chain, dropped("other")),
+        (format!("{other}{chain}"), &chain, format!("{moved}{}", dropped("other"))),
+        (format!("{other}{issuer}{leaf}"), &chain, format!("{moved}{}", dropped("other"))),
         (
             format!("{issuer}{leaf}").replace('\n', "\r\n"),
             &chain,
@@ -136,12 +140,19 @@ fn certificate_files_are_repaired() {
         // The key identifier decides between two intermediates of one name.
         (format!("{leaf}{old_ca}{issuer}"), &format!("{chain}{old_ca}"), sorted.into()),
         (with_root.clone(), &with_root, "* pem: 3 certificates and a private key\n".into()),
+        (with_alternatives.clone(), &with_alternatives, "* pem: 5 certificates and a private key\n".into()),
+        (format!("{root}{self_signed}"), &self_signed, format!("{moved}{}", dropped("Root"))),
     ];
     for (cert, sent, line) in rows {
         let input = Input { key: Some(key.as_bytes()), ..Input::new(&cert) };
-        input.finds(&line, &line);
-        assert_eq!(input.check().1.unwrap()[0], *sent, "{line}");
+        let (lines, repaired) = input.check();
+        let found: Vec<&str> = lines.lines().filter(|line| line.contains(" pem: ")).collect();
+        assert_eq!(found, line.lines().collect::<Vec<_>>());
+        assert_eq!(repaired.unwrap()[0], *sent, "{line}");
     }
+    let lower_ca = issued(LEAF, CA, "Intermediate", &ca("", LEAF).extensions[2..]).pem();
+    let (lines, _) = Input::new(&(issuer + &lower_ca)).check();
+    assert!(lines.starts_with(moved), "only CAs: {lines}");
 }
 
 #[test]
@@ -152,11 +163,12 @@ fn certificate_files_are_refused() {
         ..super::leaf()
     };
     let other = ForgedCert { subject: "other", ..issued(OTHER, CA, "Intermediate", &[]) }.pem();
-    let many: String = (10..80).map(|seed| ForgedCert { seed, ..super::leaf() }.pem()).collect();
+    let leaves =
+        |number| (0..number).map(|seed| ForgedCert { seed, ..super::leaf() }.pem()).collect::<String>();
     let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(chain.bytes().flat_map(|byte| [byte, 0])).collect();
     let two = "2 possible leaf certificates: a.example until 2049-12-31T23:59:59Z and a.example until 2048-12-31T23:59:59Z\n";
     let two_names = "2 possible leaf certificates: a.example until 2049-12-31T23:59:59Z and other until 2049-12-31T23:59:59Z\n";
-    let rows: [(Vec<u8>, &str); 16] = [
+    let rows: [(Vec<u8>, &str); 17] = [
         (format!("{leaf}{}{issuer}", again.pem()).into(), two),
         (format!("{leaf}{other}").into(), two_names),
         (
@@ -175,10 +187,13 @@ fn certificate_files_are_refused() {
         (block("\u{1b}[2J", "").into(), "no certificate, only a `[2J` block\n"),
         (super::leaf().der(), "no certificate: it looks like DER or PKCS#12, not PEM\n"),
         (utf16, "no certificate: it is UTF-16 text"),
-        (many.into(), "70 certificates, too many for a chain\n"),
+        (leaves(64).into(), "64 possible leaf certificates: "),
+        (leaves(65).into(), "65 certificates, too many for a chain\n"),
     ];
     for (cert, found) in rows {
-        Input::new(&cert).finds(found, &format!("x pem: cert.pem holds {found}"));
+        let input = Input::new(&cert);
+        input.finds(found, &format!("x pem: cert.pem holds {found}"));
+        assert_eq!(input.check().0.matches("x pem: ").count(), 1, "{found}");
     }
 }
 
@@ -188,8 +203,11 @@ fn key_files_are_refused() {
     let other = key_file(OTHER);
     let many: String = (0..9).map(|number| der::pem("PRIVATE KEY", &[0x30, 1, number])).collect();
     let encrypted = "a private key that is encrypted with a passphrase\n";
-    let rows: [(Vec<u8>, &str); 11] = [
+    let mislabelled = key.replace("PRIVATE", "EC PRIVATE");
+    let rows: [(Vec<u8>, &str); 13] = [
         (format!("{key}{other}").into(), "2 different private keys\n"),
+        (format!("{key}{mislabelled}").into(), "2 different private keys\n"),
+        (block("DSA PRIVATE KEY", "").into(), "a private key of unsupported type DSA; "),
         (many.into(), "9 different private keys\n"),
         (key.repeat(300).into(), "more than 256 PEM blocks\n"),
         (block("ENCRYPTED PRIVATE KEY", "").into(), encrypted),
