@@ -246,4 +246,18 @@ mod tests {
         );
         assert_eq!(indexed.below("example").collect::<Vec<_>>(), [0, 1, 2, 3]);
     }
+
+    #[test]
+    fn only_a_whole_list_shows_that_a_record_is_deleted() {
+        let rows = [
+            (json!([{"id": 5}]), false),
+            (json!([{"id": 6}]), true),
+            (json!([{"id": 6}, {"name": "x"}]), false),
+        ];
+        for (records, expected) in rows {
+            let (list, sites) = (List::of(&records).unwrap(), List::complete(Vec::new()));
+            let indexed = IndexedListing::new(Listing { records: list, sites });
+            assert_eq!(indexed.is_deleted(5), expected, "{records}");
+        }
+    }
 }

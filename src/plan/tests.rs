@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use time::macros::datetime;
 
-use super::{Account, Allow, IndexedListing, Plan, PlanRequest, RecordLeaf};
+use super::{Account, Allow, Blocker, IndexedListing, Plan, PlanRequest, RecordLeaf, StepAction};
 use crate::api::{List, Listing};
+use crate::hint::Hint;
 use crate::leaf::Leaf;
 use crate::settings::Guards;
 
@@ -44,9 +45,9 @@ impl Default for Listed {
 }
 
 impl Listed {
-    /// The steps to deploy a certificate for `a.example` and `b.example`.
+    /// The steps to deploy a certificate for `a.example` and `b.example`, and whether more permissions would bind sites.
     #[track_caller]
-    fn steps(&self, allow: Allow) -> Vec<String> {
+    fn plan(&self, allow: Allow) -> (Vec<String>, bool) {
         let listing =
             Listing { records: List::of(&self.records).unwrap(), sites: List::of(&self.sites).unwrap() };
         let listing = IndexedListing::new(listing);
@@ -67,14 +68,26 @@ impl Listed {
             missed: &HashMap::new(),
             allow,
         };
-        let steps = Plan::new(&Account::whole(&listing), &request).steps().into_iter();
-        steps.map(|step| format!("{} {}: {}", step.action, step.domain, step.reason)).collect()
+        let plan = Plan::new(&Account::whole(&listing), &request);
+        let steps = plan.steps().into_iter().map(|step| {
+            let bound = (step.action == StepAction::Bind).then(|| step.domain.clone());
+            let is_of_site = matches!(step.action, StepAction::Bind | StepAction::Guard | StepAction::Leave);
+            assert!(!is_of_site || step.sites == Vec::from_iter(bound), "{step:?}");
+            assert!(!step.summary.starts_with(':'), "it begins with a domain: {step:?}");
+            format!("{} {}: {}", step.action, step.domain, step.reason)
+        });
+        (steps.collect(), plan.can_rebind)
+    }
+
+    #[track_caller]
+    fn steps(&self, allow: Allow) -> Vec<String> {
+        self.plan(allow).0
     }
 
     /// Asserts that the site is blocked for this reason, and replaced or bound if that is allowed.
     #[track_caller]
     fn assert_blocked(&self, blocked: &str, allow: Allow, allowed: &[&str]) {
-        assert_eq!(self.steps(NOTHING), [blocked], "{}", self.sites);
+        assert_eq!(self.plan(NOTHING), (vec![blocked.to_owned()], allow.rebind), "{}", self.sites);
         assert_eq!(self.steps(allow), allowed, "{}", self.sites);
     }
 }
@@ -92,7 +105,8 @@ fn unreachable_site_needs_rebind() {
     let unknown = Listed { records: json!([]), ..Listed::default() };
     for (listed, reason) in [
         (
-            stored_for("c.example", "c.example"),
+            // The name is that of no site, so it is no domain that the record was uploaded for.
+            stored_for("c.example", "z.example"),
             "it is bound to certificate 5, which is stored for c.example, and the new certificate does not cover c.example",
         ),
         (
@@ -114,6 +128,8 @@ fn record_of_several_domains_needs_rebind() {
     let bound = format!("bind a.example: to the record uploaded for a.example: {reason}");
     let listed = stored_for("a.example,z.example", "shop");
     listed.assert_blocked(&format!("leave a.example: {reason}"), REBIND, &[replaced, &bound]);
+    let reason = "leave a.example: it is bound to certificate 5, which is stored for no readable domain; an upload is for one domain";
+    assert_eq!(stored_for("", "shop").steps(NOTHING), [reason]);
 }
 
 #[test]
@@ -132,9 +148,13 @@ fn unreadable_binding_needs_rebind() {
 
 #[test]
 fn guards_have_their_permissions() {
-    let lets = json!([{"id": 5, "domain": "a.example", "name": "a.example", "type": "lets"}]);
+    let lets = |domain| Listed {
+        records: json!([{"id": 5, "domain": domain, "name": domain, "type": "lets"}]),
+        ..Listed::default()
+    };
     let reason = "guard a.example: the service itself issues and renews certificate 5";
-    Listed { records: lets, ..Listed::default() }.assert_blocked(reason, LETS, REPLACED);
+    lets("a.example").assert_blocked(reason, LETS, REPLACED);
+    assert_eq!(lets("c.example").steps(NOTHING), [reason]);
 
     let site = |id: u64, domain: &str| json!({"id": id, "domain": domain, "cert_id": 5});
     let shared = Listed { sites: json!([site(10, "a.example"), site(11, "c.example")]), ..Listed::default() };
@@ -146,6 +166,50 @@ fn guards_have_their_permissions() {
     let reason = "guard a.example: certificate 5 (issuer Public CA, SHA-256 0123456789abcdef) was issued at 2026-02-01T00:00:00Z, later than the new one";
     newer.assert_blocked(reason, OLDER, REPLACED);
     assert_eq!(newer.steps(REBIND), [reason], "every other record would be older, too");
+}
+
+/// An account with these sites, each with its record, and with records 5 for `a.example` and 6 for `b.example`.
+fn with_records(sites: &[(&str, u64)], kind: &str) -> Listed {
+    let sites = (10..).zip(sites);
+    let sites = sites.map(|(id, (domain, record))| json!({"id": id, "domain": domain, "cert_id": record}));
+    let records = json!([
+        {"id": 5, "domain": "a.example", "name": "a.example", "type": kind},
+        {"id": 6, "domain": "b.example", "name": "b.example"},
+    ]);
+    Listed { sites: sites.collect(), records, ..Listed::default() }
+}
+
+#[test]
+fn unused_record_is_preferred() {
+    let listed = with_records(&[("a.example", 8), ("b.example", 9), ("c.example", 5)], "");
+    let guards = Guards { allow_shrink: true, ..NO_GUARD };
+    let steps = listed.steps(Allow { rebind: true, guards });
+    assert_eq!(steps[0], "replace b.example: certificate 6 is stored for it");
+}
+
+#[test]
+fn sites_share_a_record() {
+    let steps = with_records(&[("a.example", 5), ("b.example", 5)], "").steps(NOTHING);
+    assert_eq!(steps, ["replace a.example: a.example and b.example are bound to certificate 5"]);
+}
+
+#[test]
+fn rebind_is_suggested_where_there_is_a_record() {
+    assert!(!with_records(&[("a.example", 5)], "lets").plan(NOTHING).1);
+    assert!(with_records(&[("a.example", 5), ("b.example", 6)], "lets").plan(NOTHING).1);
+    let domain = || "a.example".parse().unwrap();
+    for blocker in [
+        Blocker::UnknownRecord(5),
+        Blocker::NotCovered(5, domain()),
+        Blocker::Ambiguous { id: 5, domain: domain() },
+        Blocker::SystemIssued(5),
+        Blocker::Shrink { id: 5, uncovered_sites: Vec::new() },
+    ] {
+        for can_rebind in [false, true] {
+            let Hint::Override { flags, .. } = blocker.hint(can_rebind) else { panic!("{blocker:?}") };
+            assert_eq!(flags.iter().any(|known| known.flag == "--rebind"), can_rebind, "{blocker:?}");
+        }
+    }
 }
 
 /// A site that is not listed may be bound to the record and lose coverage.
