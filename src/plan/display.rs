@@ -51,13 +51,9 @@ pub(crate) enum StepAction {
 text::display_as_serialized!(StepAction);
 
 impl StepAction {
-    fn is_upload(self) -> bool {
-        matches!(self, Self::Replace | Self::Create | Self::Upload)
-    }
-
     /// Whether the step sends something that changes the service.
     pub(crate) fn is_change(self) -> bool {
-        self.is_upload() || self == Self::Bind
+        matches!(self, Self::Replace | Self::Create | Self::Upload | Self::Bind)
     }
 }
 
@@ -93,9 +89,7 @@ impl Plan<'_> {
     pub(crate) fn steps(&self) -> Vec<Step> {
         let uploads = self.uploads.iter().enumerate().map(|(at, upload)| self.upload_step(at, upload));
         let sites = self.targets.iter().filter_map(|target| self.site_step(target));
-        let mut steps: Vec<Step> = uploads.chain(sites).collect();
-        steps.sort_by_key(|step| !step.action.is_upload());
-        steps
+        uploads.chain(sites).collect()
     }
 
     fn upload_step(&self, at: usize, upload: &Upload<'_>) -> Step {
@@ -151,7 +145,7 @@ impl Plan<'_> {
             }
             Action::Ignore => (StepAction::Leave, "it was not requested".to_owned(), None),
         };
-        let is_blocked = summary.is_some() && target.wanted;
+        let is_blocked = summary.is_some();
         let summary = format!("{domain}: {}", summary.as_ref().unwrap_or(&reason));
         let step = Step::new(action, domain, reason, summary);
         let sites = Vec::from_iter((action == StepAction::Bind).then(|| step.domain.clone()));
