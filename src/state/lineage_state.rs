@@ -161,8 +161,7 @@ impl LineageState {
     pub(crate) fn adds_nothing_to(&self, before: &Self) -> bool {
         let Self { begun_at, result, .. } = before.clone();
         let records = before.records.clone();
-        before.pending_since.is_some()
-            && self.records().leaves() == before.records().leaves()
+        self.records().leaves() == before.records().leaves()
             && Self { begun_at, result, records, ..self.clone() } == *before
     }
 
@@ -273,8 +272,10 @@ impl LineageState {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{DAY_1, DAY_2, ISSUED, begin, finish, leaf, served};
-    use crate::outcome::{ChangedRecords, Outcome};
+    use super::super::fixture::{
+        DAY_1, DAY_2, ISSUED, SERVICE, begin, deployed, finish, leaf, options, served, source,
+    };
+    use super::*;
 
     #[test]
     fn pending_since_is_kept_until_success() {
@@ -286,9 +287,66 @@ mod tests {
         finish(&mut second, 0, served(), &ChangedRecords::default(), DAY_2);
         assert_eq!(second.pending_since, None);
         assert!(!second.has_earlier_leaf());
-        let third = begin(Some(second), leaf("bb", ISSUED), DAY_2);
+        let third = begin(Some(second.clone()), leaf("bb", ISSUED), DAY_2);
         assert_eq!((third.generation, third.sites.len(), &third.result), (2, 1, &None));
         assert!(third.has_earlier_leaf());
+        let unread = LineageState::begin(Some(second.clone()), source(), &options(), None, DAY_2);
+        assert_eq!((unread.generation, unread.leaf), (1, second.leaf));
+    }
+
+    #[test]
+    fn same_intent_adds_nothing() {
+        let adds_nothing = |before: &LineageState, fingerprint| {
+            begin(Some(before.clone()), leaf(fingerprint, ISSUED), DAY_2).adds_nothing_to(before)
+        };
+        let mut state = begin(None, leaf("aa", ISSUED), DAY_1);
+        assert!(adds_nothing(&state, "aa") && !adds_nothing(&state, "bb"));
+        finish(&mut state, 75, Vec::new(), &ChangedRecords::default(), DAY_1);
+        assert!(adds_nothing(&state, "aa"));
+        finish(&mut state, 0, served(), &ChangedRecords::default(), DAY_1);
+        assert!(!adds_nothing(&state, "aa"), "nothing is pending");
+        let mut renewed = begin(Some(state), leaf("bb", ISSUED), DAY_1);
+        assert!(adds_nothing(&renewed, "bb"));
+        finish(&mut renewed, 69, Vec::new(), &ChangedRecords::default(), DAY_1);
+        assert!(!adds_nothing(&renewed, "bb"), "if it is killed, the record may hold the leaf");
+    }
+
+    #[test]
+    fn run_by_hand_keeps_other_sites() {
+        for (origin, service, expected) in [
+            (Origin::Hand, SERVICE, &["0.example", "a.example"][..]),
+            (Origin::Hook, SERVICE, &["0.example"]),
+            (Origin::Hand, "https://other.example.net", &["0.example"]),
+        ] {
+            let options = RunOptions { service: Some(service.into()), origin, ..options() };
+            let before = Some(deployed(leaf("aa", ISSUED), DAY_1));
+            let mut state = LineageState::begin(before, source(), &options, None, DAY_2);
+            assert!(state.has_hook_run);
+            let mut sites = served();
+            sites[0].domain = "0.example".parse().unwrap();
+            state.finish((0, None), sites, &ChangedRecords::default(), &options, DAY_2);
+            let hosts: Vec<&str> = state.sites.iter().map(|site| site.domain.host()).collect();
+            assert_eq!(hosts, expected, "{service}");
+        }
+        let options = RunOptions { origin: Origin::Hand, ..options() };
+        assert!(!LineageState::begin(None, source(), &options, None, DAY_1).has_hook_run);
+    }
+
+    #[test]
+    fn outcome_decides_where_the_leaf_is() {
+        use Outcome::{Misbound, Queued, Served, Synced, Uploaded};
+        let rows = [(Served, 1, 0), (Synced, 1, 0), (Uploaded, 1, 0), (Misbound, 0, 1), (Queued, 0, 0)];
+        for (outcome, deployed, missed) in rows {
+            let mut state = begin(None, leaf("aa", ISSUED), DAY_1);
+            let sites = served().into_iter().map(|site| SiteState { outcome: outcome.clone(), ..site });
+            finish(&mut state, 75, sites.collect(), &ChangedRecords::default(), DAY_1);
+            let sites = |service, fingerprint| {
+                let leaf = leaf(fingerprint, ISSUED);
+                [state.deployed_sites(service, &leaf).len(), state.missed_sites(service, &leaf).len()]
+            };
+            assert_eq!(sites(SERVICE, "aa"), [deployed, missed], "{outcome}");
+            assert_eq!([sites(SERVICE, "bb"), sites("https://other.example.net", "aa")], [[0; 2]; 2]);
+        }
     }
 
     #[test]
@@ -320,6 +378,8 @@ mod tests {
                 state.domains = vec![domain.parse().unwrap()];
                 finish(&mut state, 0, sites.clone(), &ChangedRecords::default(), DAY_1);
                 assert_eq!(state.has_earlier_leaf(), expected && is_own, "{outcome} {domain}");
+                state.leaf = Some(leaf("bb", ISSUED));
+                assert_eq!(state.has_earlier_leaf(), outcome != Superseded && is_own, "{outcome} {domain}");
             }
         }
     }

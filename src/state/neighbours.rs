@@ -45,9 +45,8 @@ impl Store {
             fs::rename(&temporary, root).map_err(failed)
         };
         let filled = fill();
-        if filled.is_err() {
-            let _ = fs::remove_dir_all(&temporary);
-        }
+        // It is gone if it was renamed.
+        let _ = fs::remove_dir_all(&temporary);
         if root.exists() { Ok(()) } else { filled }
     }
 
@@ -123,7 +122,7 @@ fn names_in(path: &Path) -> Result<Vec<String>, ReadError> {
     let bytes = read(path)?;
     let lines = String::from_utf8_lossy(&bytes);
     // A name is that of a file in the state directory.
-    Ok(lines.lines().filter(|name| !name.is_empty() && !name.contains('/')).map(str::to_owned).collect())
+    Ok(lines.lines().filter(|name| !name.contains('/')).map(str::to_owned).collect())
 }
 
 /// Adds a lineage to those of a site, given with the base URL of its service.
@@ -168,14 +167,24 @@ mod tests {
         store.claim(SERVICE, "b.example", "own").unwrap();
         assert_eq!(found(&store, "a.example"), ["first"], "made from the state files");
         assert!(found(&store, "b.example").is_empty());
+        let root = store.path(DIRECTORY);
+        store.claim_recorded(&root).expect("another run made it");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+        Store::at(Path::new("/proc")).claim_recorded(Path::new("/proc/sites")).unwrap_err();
 
-        let path = claims_of(&store.path(DIRECTORY), SERVICE, "b.example");
-        fs::write(&path, "forgotten\n../first\nfir").unwrap();
+        let path = claims_of(&root, SERVICE, "b.example");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "own\n");
+        let outside = format!("../{}/first", directory.path().file_name().unwrap().display());
+        fs::write(&path, format!("forgotten\n\n{outside}\nfir")).unwrap();
         store.claim(SERVICE, "b.example", "first").unwrap();
         store.claim(SERVICE, "b.example", "first").unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "forgotten\n../first\nfir\nfirst\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("forgotten\n\n{outside}\nfir\nfirst\n"));
         assert_eq!(found(&store, "b.example"), ["first"]);
         assert!(found(&store, "../../x").is_empty());
+
+        fs::create_dir(claims_of(&root, SERVICE, "c.example")).unwrap();
+        let (_, errors) = store.neighbours(SERVICE, ["c.example"].into_iter(), ("own", None));
+        assert!(matches!(errors[..], [StateError::Unreadable(_)]));
     }
 
     #[test]

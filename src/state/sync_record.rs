@@ -137,11 +137,11 @@ impl Store {
         let name = file_name(shard.unwrap_or(ALL));
         let path = self.path(&name);
         let own = match read(&path, now) {
-            Ok(own) => own,
+            Ok(own) => Some(own),
             Err(SyncRecordFault::NewerVersion { .. }) => return Err(WriteError::later_version(path)),
             Err(_) => None,
         };
-        let full = read(&self.path(NAME), now).unwrap_or_default();
+        let full = read(&self.path(NAME), now).ok();
         let before = own.as_ref().map(|own| own.newer(full.as_ref())).or(full.as_ref());
         let record = SyncRecord::after(before, result, unattended, now);
         let json = serde_json::to_vec(&Versioned { version: VERSION, record: &record });
@@ -159,7 +159,7 @@ impl Store {
         };
         for (name, number) in names.iter().filter_map(|name| Some((name, shard_number(name)?))) {
             match read(&self.path(name), now) {
-                Ok(record) => records.extend(record.map(|record| (number, record))),
+                Ok(record) => records.push((number, record)),
                 Err(fault) => faults.push(fault),
             }
         }
@@ -183,14 +183,10 @@ fn shard_number(name: &str) -> Option<ShardNumber> {
     (index < of && name == file_name((index, of))).then_some((index, of))
 }
 
-/// Reads a file; `None` if there is none.
-fn read(path: &Path, now: OffsetDateTime) -> Result<Option<SyncRecord>, SyncRecordFault> {
+/// Reads a file.
+fn read(path: &Path, now: OffsetDateTime) -> Result<SyncRecord, SyncRecordFault> {
     let invalid = |reason: String| SyncRecordFault::Invalid { path: path.to_owned(), reason };
-    let bytes = match file::read_regular(path, MAX_BYTES) {
-        Ok(bytes) => bytes,
-        Err(error) if error.is_missing() => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
+    let bytes = file::read_regular(path, MAX_BYTES)?;
     if let Ok(VersionHeader { version }) = serde_json::from_slice(&bytes)
         && version > VERSION
     {
@@ -200,7 +196,7 @@ fn read(path: &Path, now: OffsetDateTime) -> Result<Option<SyncRecord>, SyncReco
     if record.ended_at > now + MAX_SKEW {
         return Err(invalid(format!("its time is in the future, {}", rfc3339(record.ended_at))));
     }
-    Ok(Some(record))
+    Ok(record)
 }
 
 #[cfg(test)]
@@ -257,6 +253,8 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
         assert!(store.names().unwrap().is_empty());
+        let (earliest, too_early) = (hour(1) - MAX_SKEW, hour(1) - MAX_SKEW - Duration::SECOND);
+        assert!(store.last_sync(earliest).record.is_some() && store.last_sync(too_early).record.is_none());
     }
 
     #[test]
@@ -292,7 +290,7 @@ mod tests {
         let path = store.path("last-sync");
         let text = fs::read_to_string(&path).unwrap().replace(",\"unattended\":false", "");
         fs::write(&path, text).unwrap();
-        assert!(!read(&path, hour(9)).unwrap().unwrap().unattended);
+        assert!(!read(&path, hour(9)).unwrap().unattended);
     }
 
     #[test]
@@ -318,6 +316,27 @@ mod tests {
             let (_directory, store) = store();
             run(&store, runs);
             assert_eq!(last(&store), expected, "row {number}");
+        }
+    }
+
+    #[test]
+    fn order_of_shards_does_not_matter() {
+        let rows = [(0, 1, None, false), (0, 3, None, true), (75, 4, Some(2), true), (78, 5, Some(1), false)];
+        let records = rows.map(|(exit_code, at, since, unattended)| {
+            let (ended_at, failing_since) = (hour(at), since.map(hour));
+            SyncRecord {
+                ended_at,
+                exit_code,
+                message: None,
+                failing_since,
+                unattended,
+                last_unattended: None,
+            }
+        });
+        for one in &records {
+            for other in &records {
+                assert_eq!(one.clone().and(other.clone()), other.clone().and(one.clone()));
+            }
         }
     }
 
@@ -372,5 +391,6 @@ mod tests {
         let LastSync { record, faults } = store.last_sync(hour(9));
         assert!(record.is_none() && faults.is_empty(), "{faults:?}");
         assert!(Store::at(Path::new("/no/such/directory")).last_sync(NOW).faults.is_empty());
+        assert_eq!(Store::at(Path::new("/dev/null")).last_sync(NOW).faults.len(), 1);
     }
 }
