@@ -306,6 +306,42 @@ mod tests {
     }
 
     #[test]
+    fn record_may_hold_what_was_uploaded_since() {
+        let hour = |hours| DAY_2 + time::Duration::hours(hours);
+        let first = deployed(leaf("aa", ISSUED), DAY_2);
+        let lost = |before, at| begin(Some(before), leaf("cc", ISSUED), at);
+        let held = |states: [&LineageState; 2]| {
+            let known = deployments(states).of_service(SERVICE);
+            known.leaves_in(5).iter().map(|leaf| leaf.leaf.fingerprint.clone()).collect::<Vec<_>>()
+        };
+        for (hours, expected) in [(-1, &["aa"][..]), (0, &["aa"]), (1, &["aa", "cc"])] {
+            let second = lost(deployed(leaf("bb", ISSUED), DAY_1), hour(hours));
+            assert_eq!(held([&first, &second]), expected, "{hours}");
+        }
+        let set_back = lost(first.clone(), hour(-1));
+        assert_eq!(held([&set_back, &deployed(leaf("bb", ISSUED), DAY_1)]), ["aa", "cc"]);
+    }
+
+    #[test]
+    fn abandoned_site_must_still_have_the_record() {
+        let abandon: [fn(&mut LineageState); 3] = [
+            |_| {},
+            |state| state.domains = vec!["b.example".parse().unwrap()],
+            |state| state.mark_missing(DAY_2),
+        ];
+        for (number, abandon) in abandon.into_iter().enumerate() {
+            let mut second = deployed(leaf("bb", DAY_1), DAY_1);
+            abandon(&mut second);
+            let states = [&begin(None, leaf("aa", ISSUED), DAY_1), &second];
+            let (known, site) = (deployments(states), "a.example".parse().unwrap());
+            let is_superseded = |record| {
+                known.superseding(SERVICE, (&site, record), "first", &leaf("aa", ISSUED), DAY_2).is_some()
+            };
+            assert_eq!([None, Some(6), Some(5)].map(is_superseded), [number == 0, number == 0, true]);
+        }
+    }
+
+    #[test]
     fn later_valid_leaf_supersedes() {
         let states = [deployed(leaf("aa", ISSUED), DAY_2), deployed(leaf("bb", DAY_1), DAY_1)];
         let known = deployments([&states[0], &states[1]]).of_service(SERVICE);
@@ -321,7 +357,9 @@ mod tests {
         assert_eq!(by("first", "bb", DAY_1, DAY_2), None, "the same leaf");
         assert_eq!(by("first", "cc", DAY_1, DAY_2), None, "equal dates: the fingerprint decides");
         assert_eq!(by("first", "ba", DAY_1, DAY_2), second, "equal dates: the fingerprint decides");
-        assert_eq!(by("first", "aa", ISSUED, datetime!(2027-01-02 00:00 UTC)), None, "expired");
+        let end = datetime!(2027-01-01 00:00 UTC);
+        assert_eq!(by("first", "aa", ISSUED, end), second);
+        assert_eq!(by("first", "aa", ISSUED, end + time::Duration::SECOND), None, "expired");
         let own = leaf("aa", ISSUED);
         let other: Domain = "b.example".parse().unwrap();
         assert!(known.superseding((&other, None), "first", &own, DAY_1).is_none());

@@ -273,7 +273,10 @@ mod tests {
         let sync = &options("", Layer::default(), Standing);
         let [a, b] = ["a.example", "b.example"].map(|domain| options(domain, Layer::default(), Hand));
         let elsewhere = &RunOptions { service: Some("https://other.example".into()), ..all.clone() };
-        let rows: [(&[_], bool); 9] = [
+        let unresolved = &RunOptions { service: None, ..all.clone() };
+        let unresolved_hook = &RunOptions { service: None, ..hook.clone() };
+        let retry = &RunOptions { origin: Retry, ..all.clone() };
+        let rows: [(&[_], bool); 11] = [
             (&[(hook, "aa", Some(75)), (&a, "aa", Some(0))], true),
             (&[(hook, "aa", Some(75)), (all, "aa", Some(0))], false),
             (&[(hook_for_a, "aa", Some(75)), (&a, "aa", Some(0))], false),
@@ -283,12 +286,18 @@ mod tests {
             (&[(&a, "aa", Some(75)), (&b, "aa", Some(0))], false),
             (&[(all, "aa", Some(0)), (sync, "bb", Some(75)), (&a, "bb", Some(0))], true),
             (&[(hook, "aa", Some(75)), (elsewhere, "aa", Some(0))], true),
+            (&[(hook, "aa", Some(75)), (unresolved, "aa", Some(78)), (retry, "aa", Some(0))], false),
+            (&[(unresolved_hook, "aa", Some(78)), (all, "aa", Some(0))], false),
         ];
         for (number, (runs, is_pending)) in rows.into_iter().enumerate() {
             assert_eq!(after(runs).pending_since.is_some(), is_pending, "row {number}");
         }
         let narrowed = after(&[(all, "aa", Some(0)), (sync, "bb", Some(75)), (&a, "bb", Some(0))]);
         assert!(narrowed.domains.is_empty() && narrowed.given(on_disk(false)).0.domains.is_empty());
+        let replaced = after(&[(&a, "aa", Some(0)), (sync, "bb", Some(0)), (&b, "bb", Some(0))]);
+        assert_eq!(replaced.given(on_disk(false)).0.domains, b.domains);
+        assert_eq!(after(&[(&a, "aa", Some(75))]).domains, a.domains);
+        assert_eq!(after(&[(hook, "aa", Some(0)), (hook_for_a, "aa", Some(75))]).domains, a.domains);
         let retried = after(&[(hook, "aa", Some(75)), (&a, "aa", Some(0))]).given(on_disk(true));
         assert_eq!(retried, (hook.given.clone().without_guards(), Standing), "with the standing options");
         let configured = RunOptions { is_configured: true, ..a };

@@ -71,10 +71,12 @@ mod tests {
     #[test]
     fn lineage_names_are_readable_and_unique() {
         let paths = ["/etc/le/live/shop/fullchain.pem", "/srv/live/shop/fullchain.pem", "/x/*.a b/c.pem"];
-        let [first, second, third] = paths.map(|path| name_for(Path::new(path), None));
+        let [first, second, third] = paths.map(|path| lineage_name(&Source::of_file(path)));
         assert!(first.starts_with("shop-") && second.starts_with("shop-") && first != second);
         assert!(third.starts_with("_.a_b-"), "{third}");
-        let elsewhere = name_for(Path::new(paths[0]), Some("https://other.example.net"));
+        let mut elsewhere = Source::of_file(paths[0]);
+        elsewhere.target = Some("https://other.example.net".into());
+        let elsewhere = lineage_name(&elsewhere);
         assert!(elsewhere.starts_with("shop-") && elsewhere != first);
     }
 }

@@ -328,6 +328,28 @@ mod tests {
     }
 
     #[test]
+    fn file_of_a_later_release_is_kept() {
+        let mut complete = file();
+        complete["version"] = json!(2);
+        for file in [complete, json!({"version": 2})] {
+            let (directory, store) = store(&file);
+            assert!(matches!(store.read("x"), Err(StateError::NewerVersion { version: 2, .. })));
+            assert_eq!(fs::read_to_string(directory.path().join("x.json")).unwrap(), file.to_string());
+        }
+    }
+
+    #[test]
+    fn failures_of_the_system_are_reported() {
+        let (directory, store) = store(&file());
+        fs::create_dir(directory.path().join("y.json")).unwrap();
+        assert!(matches!(store.read("y"), Err(StateError::Unreadable(_))));
+        store.forget("y").unwrap_err();
+        store.forget("x").unwrap();
+        assert_eq!(store.read("x").unwrap(), None);
+        Store::at(Path::new("/proc")).probe().unwrap_err();
+    }
+
+    #[test]
     fn invalid_time_quarantines_the_file() {
         for field in ["begun", "pending_since"] {
             let mut file = file();
