@@ -73,7 +73,8 @@ impl Listed {
             let bound = (step.action == StepAction::Bind).then(|| step.domain.clone());
             let is_of_site = matches!(step.action, StepAction::Bind | StepAction::Guard | StepAction::Leave);
             assert!(!is_of_site || step.sites == Vec::from_iter(bound), "{step:?}");
-            assert!(!step.summary.starts_with(':'), "it begins with a domain: {step:?}");
+            let subject = step.sites.first().unwrap_or(&step.domain);
+            assert!(step.summary.starts_with(subject), "{step:?}");
             format!("{} {}: {}", step.action, step.domain, step.reason)
         });
         (steps.collect(), plan.can_rebind)

@@ -81,7 +81,11 @@ mod tests {
             (b"", true),
         ];
         for (bytes, expected) in rows {
-            assert_eq!(may_be_pending(bytes), expected, "{}", String::from_utf8_lossy(bytes));
+            let is_pending = may_be_pending(bytes);
+            assert_eq!(is_pending, expected, "{}", String::from_utf8_lossy(bytes));
+            let (lineage, path) = (String::new(), PathBuf::new());
+            let file = DamagedFile { lineage, path, is_pending, written_at: None };
+            assert_eq!(file.consequence().contains("not retried"), expected);
         }
     }
 }

@@ -363,5 +363,12 @@ mod tests {
         let own = leaf("aa", ISSUED);
         let other: Domain = "b.example".parse().unwrap();
         assert!(known.superseding((&other, None), "first", &own, DAY_1).is_none());
+        let site: Domain = "a.example".parse().unwrap();
+        assert!(known.has_any(&site) && known.has_other(&site, "first") && !known.has_any(&other));
+        assert!(
+            !deployments([&states[0], &begin(None, own, DAY_1)])
+                .of_service(SERVICE)
+                .has_other(&site, "first")
+        );
     }
 }

@@ -376,7 +376,9 @@ mod tests {
             for (domain, is_own) in [("A.Example.", true), ("b.example", false)] {
                 let mut state = begin(None, leaf("aa", ISSUED), DAY_1);
                 state.domains = vec![domain.parse().unwrap()];
+                assert!(!state.is_superseded(), "no sites");
                 finish(&mut state, 0, sites.clone(), &ChangedRecords::default(), DAY_1);
+                assert_eq!(state.is_superseded(), outcome == Superseded);
                 assert_eq!(state.has_earlier_leaf(), expected && is_own, "{outcome} {domain}");
                 state.leaf = Some(leaf("bb", ISSUED));
                 assert_eq!(state.has_earlier_leaf(), outcome != Superseded && is_own, "{outcome} {domain}");
