@@ -388,3 +388,6 @@ pub(super) fn unused(domain: &Domain, id: u64) -> CommandError {
         "omit --wait 0 to deploy to the record that the site is bound to, or run `edgecert sites bind {domain} {id}`"
     ))
 }
+
+#[cfg(test)]
+mod tests;
