@@ -187,11 +187,8 @@ impl<'l> Scope<'_, 'l> {
         let listing = self.account.listing;
         let requested = self.account.sites.iter().filter(|site| self.requests(site));
         let not_needed = requested.filter_map(|site| {
-            let is_current = || {
-                site.config_synced
-                    && self.has_leaf(site)
-                    && site.cert_id.is_some_and(|id| !listing.is_deleted(id))
-            };
+            let is_bound_to_leaf = |record| !listing.is_deleted(record) && self.has_leaf(site, record);
+            let is_current = || site.config_synced && site.cert_id.is_some_and(is_bound_to_leaf);
             let reason = self
                 .superseded_on(site)
                 .or_else(|| (!self.force && is_current()).then_some(NotNeeded::Current))?;
@@ -200,17 +197,14 @@ impl<'l> Scope<'_, 'l> {
         not_needed.collect()
     }
 
-    /// Whether a site is bound to a record that is known to hold the leaf, and no edge shows another one.
-    pub(super) fn is_deployed(&self, site: &Site) -> bool {
-        let holds_leaf = |record| {
-            self.deployments.record_holds(record, &self.leaf) && self.survey.leaf_of(record).is_none()
-        };
-        site.cert_id.is_some_and(holds_leaf)
+    /// Whether a record is known to hold the leaf, and no edge shows another one.
+    pub(super) fn holds_leaf(&self, record: u64) -> bool {
+        self.deployments.record_holds(record, &self.leaf) && self.survey.leaf_of(record).is_none()
     }
 
     /// Whether the record that a site is bound to holds the leaf.
-    fn has_leaf(&self, site: &Site) -> bool {
-        let is_deployed = self.is_deployed(site);
+    fn has_leaf(&self, site: &Site, record: u64) -> bool {
+        let is_deployed = self.holds_leaf(record);
         match self.survey.view(site.id) {
             // Another upload does not make an address respond.
             Some(view) => view.is_current() || is_deployed && !view.may_change(),
@@ -245,3 +239,6 @@ impl<'l> Scope<'_, 'l> {
         (!is_void).then(|| views.map(|view| view.sightings(&self.leaf, self.now)).collect())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,7 +80,10 @@ impl Survey {
         let mut views = group.wanted.iter().filter_map(|site| self.views.get(&site.id));
         match views.find(|view| view.has_leaf()) {
             Some(first) => !first.has_other_leaf(),
-            None => group.wanted.iter().any(|site| scope.is_deployed(site)),
+            None => {
+                let mut records = group.wanted.iter().filter_map(|site| site.cert_id);
+                records.any(|record| scope.holds_leaf(record))
+            }
         }
     }
 

@@ -1,0 +1,330 @@
+//! What is known of an account before anything is sent, and what follows from it.
+
+use serde_json::{Value, json};
+use time::macros::datetime;
+
+use super::*;
+use crate::api::{List, Listing};
+use crate::outcome::ChangedRecords;
+use crate::plan::{Action, IndexedListing};
+use crate::settings::Guards;
+use crate::sightings::EdgeMemory;
+use crate::source::Source;
+use crate::state::{Deployments, LineageState, Origin, RunOptions, SiteState};
+use crate::verify::OtherLeaf;
+use crate::verify::fixture::Shown;
+
+const SERVICE: &str = "https://api.example.net";
+
+fn day(days: i64) -> OffsetDateTime {
+    datetime!(2026-06-01 00:00 UTC) + time::Duration::days(days)
+}
+
+/// A leaf for `a.example` that is valid for 90 days.
+fn leaf(fingerprint: &str, issued: i64) -> Leaf {
+    let (fingerprint, names) = (fingerprint.to_owned(), vec!["a.example".to_owned()]);
+    Leaf { fingerprint, names, not_before: day(issued), not_after: day(issued + 90), issuer: None }
+}
+
+/// What lineages deployed to `a.example` in record 5.
+fn deployments(deployed: &[(&str, Leaf)]) -> ServiceDeployments {
+    let options =
+        RunOptions { service: Some(SERVICE.into()), origin: Origin::Standing, ..RunOptions::default() };
+    let mut all = Deployments::default();
+    for (lineage, leaf) in deployed {
+        let source = Source::of_file("/c");
+        let mut state = LineageState::begin(None, source, &options, Some(leaf.clone()), day(0));
+        let site = SiteState {
+            id: Some(1),
+            domain: "a.example".parse().unwrap(),
+            cname: None,
+            cert_id: Some(5),
+            outcome: Outcome::Served,
+            detail: None,
+            leaf: None,
+            edge: EdgeMemory::default(),
+        };
+        state.finish((0, None), vec![site], &ChangedRecords::default(), &options, day(0));
+        all.add(lineage, &state);
+    }
+    all.of_service(SERVICE)
+}
+
+/// An account, and a lineage `own` with a leaf for `a.example` that was issued today.
+struct Scene {
+    sites: Value,
+    records: Value,
+    leaf: Leaf,
+    domains: Vec<Domain>,
+    deployments: ServiceDeployments,
+    deployed: HashMap<u64, u64>,
+    missed: HashMap<u64, u64>,
+    verify: Verify,
+    guards: Guards,
+    is_retry: bool,
+    force: bool,
+    now: OffsetDateTime,
+    /// What the edge of site 1 shows; empty: it was not observed.
+    shown: Vec<Shown>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self {
+            sites: json!([{"id": 1, "domain": "a.example", "cert_id": 5, "config_synced": true}]),
+            records: json!([{"id": 5, "domain": "a.example"}]),
+            leaf: leaf("mm", 0),
+            domains: Vec::new(),
+            deployments: ServiceDeployments::default(),
+            deployed: HashMap::new(),
+            missed: HashMap::new(),
+            verify: Verify::Auto,
+            guards: Guards::default(),
+            is_retry: false,
+            force: false,
+            now: day(0),
+            shown: Vec::new(),
+        }
+    }
+
+    fn with(edit: impl FnOnce(&mut Self)) -> Self {
+        let mut scene = Self::new();
+        edit(&mut scene);
+        scene
+    }
+
+    fn decide<T>(self, decide: impl FnOnce(&Scope<'_, '_>) -> T) -> T {
+        let listing =
+            Listing { records: List::of(&self.records).unwrap(), sites: List::of(&self.sites).unwrap() };
+        let listing = IndexedListing::new(listing);
+        let account = Account::whole(&listing);
+        let mut survey = Survey::default();
+        if !self.shown.is_empty() {
+            let mut view = EdgeView::new(false);
+            for (address, shown) in (1..).zip(self.shown) {
+                view.show(address, shown);
+            }
+            survey.add([(account.sites[0], view)].into_iter());
+        }
+        decide(&Scope {
+            lineage: "own",
+            names: Names::of(self.leaf.names.iter().map(String::as_str)),
+            leaf: self.leaf,
+            domains: &self.domains,
+            account: &account,
+            deployments: &self.deployments,
+            deployed: &self.deployed,
+            missed: &self.missed,
+            verify: self.verify,
+            allow: Allow { rebind: false, guards: self.guards },
+            is_retry: self.is_retry,
+            force: self.force,
+            now: self.now,
+            survey,
+        })
+    }
+
+    /// Whether site 1 needs no deployment, and why.
+    fn not_needed(self) -> Option<NotNeeded> {
+        self.decide(|scope| scope.not_needed().remove(&1))
+    }
+
+    fn action(self) -> Action {
+        self.decide(|scope| scope.plan().targets[0].action.clone())
+    }
+}
+
+fn other(leaf: Leaf) -> Shown {
+    Shown::Other(OtherLeaf { leaf, covers_site: true })
+}
+
+#[test]
+fn survey_is_skipped_where_it_decides_nothing() {
+    for (verify, force, allow_older, expected) in [
+        (Verify::Auto, false, false, true),
+        (Verify::Auto, true, false, true),
+        (Verify::Auto, false, true, true),
+        (Verify::Auto, true, true, false),
+        (Verify::Off, false, false, false),
+    ] {
+        let scene = Scene::with(|scene| {
+            (scene.verify, scene.force, scene.guards.allow_older) = (verify, force, allow_older);
+        });
+        assert_eq!(scene.decide(|scope| scope.needs_survey()), expected);
+    }
+}
+
+#[test]
+fn other_sites_show_what_a_record_holds() {
+    let groups = |allow_older| {
+        let mut scene = Scene::new();
+        let site = |id: u64| json!({"id": id, "domain": format!("x{id}.example"), "cert_id": 5});
+        scene.sites.as_array_mut().unwrap().extend((2..7).map(site));
+        scene.guards.allow_older = allow_older;
+        scene.decide(|scope| {
+            let groups = scope.survey_groups().into_iter();
+            groups.map(|group| (group.wanted.len(), group.others.len())).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!((groups(false), groups(true)), (vec![(1, 3)], vec![(1, 0)]));
+}
+
+#[test]
+fn domains_without_a_site_are_reported() {
+    for (domains, name, may_skip, expected) in [
+        (&[][..], "a.example", false, Some((true, vec![], 0))),
+        (&["a.example"], "a.example", false, Some((true, vec![], 0))),
+        (&["a.example", "z.example"], "a.example", false, Some((true, vec![Outcome::Refused], 1))),
+        (&["z.example"], "a.example", false, Some((false, vec![Outcome::Refused], 1))),
+        (&["z.example"], "a.example", true, Some((false, vec![Outcome::Skipped], 0))),
+        (&[], "z.example", false, None),
+        (&[], "z.example", true, Some((false, vec![Outcome::Skipped], 0))),
+    ] {
+        let mut report = Report::new("deploy");
+        let scene = Scene::with(|scene| {
+            scene.domains = domains.iter().map(|domain| domain.parse().unwrap()).collect();
+            scene.leaf.names = vec![name.to_owned()];
+        });
+        let has_sites = scene.decide(|scope| scope.has_sites(may_skip, &mut report)).ok();
+        let outcomes: Vec<Outcome> = report.deployed.sites.iter().map(|site| site.outcome.clone()).collect();
+        let found = has_sites.map(|has_sites| (has_sites, outcomes, report.errors().len()));
+        assert_eq!(found, expected, "{domains:?} {name} {may_skip}");
+    }
+}
+
+#[test]
+fn later_lineage_supersedes_unless_older_is_allowed() {
+    for (allow_older, is_retry, is_superseded) in
+        [(false, false, true), (true, false, false), (true, true, true), (false, true, true)]
+    {
+        let scene = || {
+            Scene::with(|scene| {
+                scene.deployments = deployments(&[("second", leaf("zz", 1))]);
+                (scene.guards.allow_older, scene.is_retry) = (allow_older, is_retry);
+            })
+        };
+        let superseded = NotNeeded::Superseded { lineage: "second".into(), issued: day(1) };
+        assert_eq!(scene().not_needed(), is_superseded.then_some(superseded), "{allow_older} {is_retry}");
+        assert_eq!(scene().decide(|scope| scope.wanted().count()), usize::from(!is_superseded));
+    }
+}
+
+#[test]
+fn site_is_current_if_it_has_the_leaf() {
+    type Edit = fn(&mut Scene);
+    let deployed: Edit = |scene| scene.deployed = HashMap::from([(1, 5)]);
+    let shows: Edit = |scene| scene.shown = vec![Shown::Expected];
+    let rows: [(&[Edit], bool); 17] = [
+        (&[], false),
+        (&[shows], true),
+        (&[shows, |scene| scene.force = true], false),
+        (&[shows, |scene| scene.sites[0]["config_synced"] = json!(false)], false),
+        (&[shows, |scene| scene.sites[0]["cert_id"] = json!(null)], false),
+        (&[shows, |scene| scene.records = json!([])], false),
+        (&[shows, |scene| scene.domains = vec!["b.example".parse().unwrap()]], false),
+        (&[deployed], false),
+        (&[deployed, |scene| scene.verify = Verify::Off], true),
+        (&[deployed, |scene| scene.sites[0]["https_enabled"] = json!(false)], true),
+        (&[|scene| scene.verify = Verify::Off], false),
+        (&[|scene| scene.sites[0]["https_enabled"] = json!(false)], false),
+        (&[deployed, |scene| scene.shown = vec![Shown::Unreachable]], true),
+        (&[|scene| scene.shown = vec![Shown::Unreachable]], false),
+        (&[deployed, |scene| scene.shown = vec![Shown::Refusal]], false),
+        (&[deployed, |scene| scene.shown = vec![other(leaf("old", -1))]], false),
+        (&[|scene| (scene.deployed, scene.verify) = (HashMap::from([(1, 6)]), Verify::Off)], false),
+    ];
+    for (number, (edits, is_current)) in rows.into_iter().enumerate() {
+        let scene = Scene::with(|scene| edits.iter().for_each(|edit| edit(scene)));
+        assert_eq!(scene.not_needed(), is_current.then_some(NotNeeded::Current), "row {number}");
+    }
+}
+
+#[test]
+fn later_leaf_of_a_record_is_known() {
+    let own = |fingerprint, issued| ("own", leaf(fingerprint, issued));
+    let second = |fingerprint, issued| ("second", leaf(fingerprint, issued));
+    for (stored, served, expected) in [
+        (vec![], None, None),
+        (vec![second("aa", 1)], None, Some("aa")),
+        (vec![own("aa", 1)], None, Some("aa")),
+        (vec![second("aa", -1)], None, None),
+        // Of equal dates, the fingerprint decides between lineages.
+        (vec![second("zz", 0)], None, Some("zz")),
+        (vec![second("aa", 0)], None, None),
+        (vec![second("mm", 0)], None, None),
+        (vec![own("zz", 0)], None, None),
+        (vec![second("zz", 0)], Some(leaf("qq", 0)), None),
+        (vec![second("zz", 0)], Some(leaf("zz", 0)), Some("zz")),
+        // What the edge serves counts like what was stored.
+        (vec![], Some(leaf("aa", 1)), Some("aa")),
+        (vec![], Some(leaf("zz", 0)), None),
+        (vec![second("aa", 1)], Some(leaf("bb", 2)), Some("bb")),
+        (vec![second("aa", 2)], Some(leaf("bb", 1)), Some("aa")),
+    ] {
+        let scene = Scene::with(|scene| {
+            scene.deployments = deployments(&stored);
+            scene.shown = served.clone().map(other).into_iter().collect();
+        });
+        let found = scene.decide(|scope| scope.later_leaf(5));
+        let found = found.map(|known| known.leaf.fingerprint);
+        assert_eq!(found.as_deref(), expected, "{stored:?} {served:?}");
+    }
+    for (seconds, expected) in [(0, true), (1, false)] {
+        let scene = Scene::with(|scene| {
+            scene.deployments = deployments(&[second("aa", 1)]);
+            scene.now = day(91) + time::Duration::seconds(seconds);
+        });
+        assert_eq!(scene.decide(|scope| scope.later_leaf(5).is_some()), expected, "until it expires");
+    }
+}
+
+/// A site that is not listed cannot lose coverage if the names in the record stay covered.
+#[test]
+fn names_in_a_record_are_kept() {
+    let named = |names: [&str; 2]| Leaf { names: names.map(str::to_owned).to_vec(), ..leaf("old", -1) };
+    let rows: [(Option<Leaf>, Vec<Shown>, bool); 6] = [
+        (None, vec![], false),
+        (Some(leaf("old", -1)), vec![], true),
+        (Some(named(["a.example", "b.example"])), vec![], false),
+        (None, vec![other(leaf("old", -1))], true),
+        (Some(leaf("old", -1)), vec![other(named(["a.example", "b.example"]))], false),
+        (None, vec![Shown::Expected], true),
+    ];
+    for (number, (stored, shown, is_kept)) in rows.into_iter().enumerate() {
+        let scene = Scene::with(|scene| {
+            let site = json!({"id": 1, "domain": "a.example", "cert_id": 5, "config_synced": false});
+            scene.sites = json!({"sites": [site], "total": 2});
+            scene.deployments =
+                deployments(&stored.map(|leaf| ("own", leaf)).into_iter().collect::<Vec<_>>());
+            scene.shown = shown;
+        });
+        assert_eq!(scene.action() == Action::Replace(0), is_kept, "row {number}");
+    }
+}
+
+#[test]
+fn missed_record_is_only_replaced_by_force() {
+    for (force, is_replaced) in [(false, false), (true, true)] {
+        let scene = Scene::with(|scene| {
+            scene.records = json!([{"id": 5, "domain": "a.example"}, {"id": 6, "domain": "a.example"}]);
+            (scene.missed, scene.force) = (HashMap::from([(1, 5)]), force);
+        });
+        assert_eq!(scene.action() == Action::Replace(0), is_replaced);
+    }
+}
+
+#[test]
+fn findings_say_what_visitors_get() {
+    for (https, verify, outcome, is_known) in [
+        (true, Verify::Auto, Outcome::Served, true),
+        (true, Verify::Off, Outcome::Synced, false),
+        (true, Verify::Off, Outcome::Stale, true),
+        (false, Verify::Auto, Outcome::Synced, false),
+    ] {
+        let scene = Scene::with(|scene| {
+            (scene.sites[0]["https_enabled"], scene.verify) = (json!(https), verify);
+        });
+        let findings = scene.decide(|scope| scope.findings(scope.account.sites[0], None, &outcome));
+        assert_eq!(findings.is_some(), is_known, "{https} {outcome}");
+    }
+}
