@@ -119,3 +119,6 @@ fn other_leaf(
 fn failures(results: Vec<HandshakeResult>) -> impl Iterator<Item = HandshakeError> {
     results.into_iter().filter_map(HandshakeResult::failure)
 }
+
+#[cfg(test)]
+mod tests;
