@@ -7,6 +7,7 @@ use super::observation::{Observation, ServedChain};
 use super::{EdgeView, OtherLeaf};
 
 /// What an address shows in a handshake.
+#[derive(Clone)]
 pub(crate) enum Shown {
     Expected,
     Other(OtherLeaf),

@@ -1,0 +1,334 @@
+//! Decisions on lineages, and what their checks record.
+
+use std::sync::Arc;
+
+use time::macros::datetime;
+
+use super::*;
+use crate::api::{Gap, List, Listing, Record};
+use crate::leaf::Leaf;
+use crate::outcome::ChangedRecords;
+use crate::settings::{Configuration, Layer, Layers, Settings};
+use crate::sightings::EdgeMemory;
+use crate::source::Source;
+use crate::state::{Deployments, Given, LineageState, Origin, RunOptions, SiteState};
+use crate::sync::scan::LeafOnDisk;
+use crate::verify::fixture::Shown;
+use crate::verify::{EdgeView, OtherLeaf};
+
+const NOW: OffsetDateTime = datetime!(2026-06-01 00:00 UTC);
+
+fn leaf(fingerprint: &str, days: i64) -> Leaf {
+    let not_before = NOW - time::Duration::days(days);
+    let names = vec!["a.example".to_owned(), "b.example".to_owned()];
+    let not_after = not_before + time::Duration::days(90);
+    Leaf { fingerprint: fingerprint.to_owned(), names, not_before, not_after, issuer: None }
+}
+
+fn settings() -> Settings {
+    let env = [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "key")];
+    let (flags, env, file) = (Layer::default(), env.into_iter().collect(), Configuration::default());
+    Layers::new(&flags, &env, &file).resolve(&Layer::default(), None).unwrap()
+}
+
+/// A lineage that was deployed to these sites, whose records have the same ids; `None`: by the bare upload.
+fn deployed(leaf: Leaf, sites: &[(&str, Option<u64>, Outcome)]) -> LineageState {
+    let service = Some(settings().base_url.to_string());
+    let options = RunOptions { service, origin: Origin::Hook, ..RunOptions::default() };
+    let mut state = LineageState::begin(None, Source::of_file("/c"), &options, Some(leaf), NOW);
+    let site = |(domain, id, outcome): &(&str, Option<u64>, Outcome)| SiteState {
+        id: *id,
+        domain: domain.parse().unwrap(),
+        cname: None,
+        cert_id: id.or(Some(1)),
+        outcome: outcome.clone(),
+        detail: None,
+        leaf: None,
+        edge: EdgeMemory::default(),
+    };
+    let sites = sites.iter().map(site).collect();
+    state.finish((0, None), sites, &ChangedRecords::default(), &options, NOW);
+    state
+}
+
+fn site(id: u64, domain: &str) -> Site {
+    Site {
+        id,
+        domain: domain.parse().unwrap(),
+        cert_id: Some(id),
+        unreadable_cert_id: None,
+        config_synced: true,
+        cname: None,
+        enabled: true,
+        https_enabled: true,
+        disabled_reason: None,
+    }
+}
+
+fn record(site: &Site) -> Record {
+    let domains = vec![site.domain.clone()];
+    Record { id: site.id, name: None, domains, is_system_issued: false }
+}
+
+/// Decides on a lineage that a later one supersedes for a.example.
+fn decide_on<T>(own: &LineageState, listing: Listing, then: impl FnOnce(Decision<'_, '_>) -> T) -> T {
+    let other = deployed(leaf("bb", 10), &[("a.example", Some(1), Outcome::Served)]);
+    let mut deployments = Deployments::default();
+    deployments.add("own", own);
+    deployments.add("other", &other);
+    let settings = Arc::new(settings());
+    let deployments = deployments.of_service(&settings.base_url.to_string());
+    let place = ("own".to_owned(), Source::of_file("/c"), None);
+    let on_disk = LeafOnDisk { is_missing: false, leaf: own.leaf.clone() };
+    let options = (Vec::new(), Given::default(), Origin::Standing);
+    let lineage = Candidate::new(place, settings, options, on_disk, Some(own.clone()));
+    then(decide(lineage, &IndexedListing::new(listing), &deployments, NOW))
+}
+
+#[test]
+fn incomplete_listing_leaves_no_lineage_superseded() {
+    let own = [("a.example", Some(1), Outcome::Superseded), ("b.example", Some(2), Outcome::Served)];
+    let own = deployed(leaf("aa", 20), &own);
+    let mut sites = List::complete(vec![site(1, "a.example")]);
+    sites.gaps.push(Gap::any());
+    let listing = Listing { records: List::complete(Vec::new()), sites };
+    decide_on(&own, listing, |decision| assert!(matches!(decision, Decision::Deploy(_))));
+}
+
+#[test]
+fn superseded_lineage_stays_so_beside_a_gap() {
+    let own = deployed(leaf("aa", 20), &[("a.example", Some(1), Outcome::Superseded)]);
+    let mut sites = List::complete(vec![site(1, "a.example")]);
+    sites.gaps.push(Gap::any());
+    let listing = Listing { records: List::complete(Vec::new()), sites };
+    decide_on(&own, listing, |decision| assert!(matches!(decision, Decision::Superseded)));
+}
+
+#[test]
+fn site_of_bare_upload_is_recorded_as_superseded() {
+    let own = [("a.example", None, Outcome::Uploaded), ("b.example", Some(2), Outcome::Served)];
+    let own = deployed(leaf("aa", 20), &own);
+    let sites = vec![site(1, "a.example"), site(2, "b.example")];
+    let records = sites.iter().map(record).collect();
+    let listing = Listing { records: List::complete(records), sites: List::complete(sites) };
+    decide_on(&own, listing, |decision| {
+        let Decision::Check(check) = decision else { panic!("no check") };
+        let mut known = own.sites[0].clone();
+        check.update(&mut known, NOW);
+        assert_eq!(known.outcome, Outcome::Superseded);
+    });
+}
+
+/// A lineage that was deployed to `a.example` and `b.example`, with the account as it left it.
+struct Scene {
+    own: LineageState,
+    other: Option<LineageState>,
+    sites: Vec<Site>,
+    records: Vec<Record>,
+    is_partial: bool,
+    settings: Settings,
+    now: OffsetDateTime,
+}
+
+type Edit = fn(&mut Scene);
+
+impl Scene {
+    fn new(edits: &[Edit]) -> Self {
+        let sites = vec![site(1, "a.example"), site(2, "b.example")];
+        let mut scene = Self {
+            own: deployed(leaf("aa", 20), &both(Outcome::Served, Outcome::Served)),
+            other: None,
+            records: sites.iter().map(record).collect(),
+            sites,
+            is_partial: false,
+            settings: settings(),
+            now: NOW,
+        };
+        edits.iter().for_each(|edit| edit(&mut scene));
+        scene
+    }
+
+    fn candidate(own: &LineageState, settings: Settings) -> Candidate<'static> {
+        let place = ("own".to_owned(), Source::of_file("/c"), None);
+        let on_disk = LeafOnDisk { is_missing: false, leaf: own.leaf.clone() };
+        let options = (own.domains.clone(), Given::default(), Origin::Standing);
+        Candidate::new(place, Arc::new(settings), options, on_disk, Some(own.clone()))
+    }
+
+    fn decide(self) -> String {
+        let mut deployments = Deployments::default();
+        deployments.add("own", &self.own);
+        self.other.iter().for_each(|other| deployments.add("other", other));
+        let deployments = deployments.of_service(&self.settings.base_url.to_string());
+        let (records, mut sites) = (List::complete(self.records), List::complete(self.sites));
+        sites.gaps.extend(self.is_partial.then(Gap::any));
+        let account = IndexedListing::new(Listing { records, sites });
+        match decide(Self::candidate(&self.own, self.settings), &account, &deployments, self.now) {
+            Decision::Unchanged => "unchanged".into(),
+            Decision::Superseded => "superseded".into(),
+            Decision::Expired(..) => "expired".into(),
+            Decision::Check(check) => {
+                let due = if check.is_due { " all" } else { "" };
+                let superseded = if check.is_superseded { " superseded" } else { "" };
+                let ids: Vec<u64> = check.sites.iter().map(|site| site.id).collect();
+                format!("check{due}{superseded} {ids:?}, {} superseded", check.superseded.len())
+            }
+            Decision::Deploy(job) => format!("deploy: {}", job.reason),
+        }
+    }
+}
+
+fn both(a: Outcome, b: Outcome) -> [(&'static str, Option<u64>, Outcome); 2] {
+    [("a.example", Some(1), a), ("b.example", Some(2), b)]
+}
+
+#[test]
+fn drift_is_whatever_differs_from_the_deployment() {
+    use Outcome::{Served, Skipped, Superseded, Synced, Uploaded};
+    let due: Edit = |scene| scene.now += time::Duration::days(2);
+    let for_a: Edit = |scene| scene.own.domains = vec!["a.example".parse().unwrap()];
+    let for_both: Edit =
+        |scene| scene.own.domains = ["a.example", "b.example"].map(|name| name.parse().unwrap()).to_vec();
+    let without_b: Edit = |scene| drop(scene.sites.pop());
+    let without_sites: Edit = |scene| scene.sites.clear();
+    let skips: Edit = |scene| scene.settings.skip_unmatched = true;
+    let skipped: Edit = |scene| scene.own.sites[1].outcome = Skipped;
+    let superseded_on_b: Edit = |scene| {
+        scene.other = Some(deployed(leaf("bb", 10), &[("b.example", Some(2), Served)]));
+    };
+    let superseded: Edit = |scene| scene.other = Some(deployed(leaf("bb", 10), &both(Served, Served)));
+    let rows: [(&[Edit], &str); 43] = [
+        (&[], "unchanged"),
+        (&[due], "check all [1, 2], 0 superseded"),
+        (&[due, |scene| scene.settings.verify = Verify::Off], "unchanged"),
+        (&[due, |scene| scene.settings.verify_every = Duration::ZERO], "unchanged"),
+        (&[due, |scene| scene.sites[1].https_enabled = false], "check all [1], 0 superseded"),
+        (&[|scene| scene.own.sites[1].outcome = Synced], "check [2], 0 superseded"),
+        (&[|scene| scene.own.sites[1].outcome = Uploaded], "check [2], 0 superseded"),
+        (&[|scene| scene.sites[1].config_synced = false], "unchanged"),
+        (
+            &[|scene| {
+                (scene.own.sites[1].outcome, scene.sites[1].config_synced) = (Uploaded, false);
+            }],
+            "deploy: the push to b.example was never confirmed",
+        ),
+        (
+            &[|scene| scene.sites[1].cert_id = Some(9)],
+            "deploy: b.example is bound to certificate 9, no longer to certificate 2",
+        ),
+        (
+            &[|scene| scene.sites[1].cert_id = None],
+            "deploy: b.example is bound to no certificate, no longer to certificate 2",
+        ),
+        (
+            &[|scene| (scene.sites[1].cert_id, scene.own.sites[1].cert_id) = (None, None), due],
+            "check all [1], 0 superseded",
+        ),
+        (
+            &[|scene| drop(scene.records.pop())],
+            "deploy: b.example is bound to certificate 2, which no longer exists",
+        ),
+        (
+            &[|scene| scene.sites[1].unreadable_cert_id = Some("x".into())],
+            "deploy: b.example has a cert_id that cannot be read: x",
+        ),
+        (&[|scene| drop(scene.own.sites.pop())], "deploy: b.example is a new site"),
+        (&[skipped], "deploy: b.example is a new site"),
+        (&[|scene| scene.own.sites[1].outcome = Superseded], "deploy: b.example is no longer superseded"),
+        (&[|scene| scene.own.pending_since = Some(NOW)], "deploy: pending since 2026-06-01T00:00:00Z"),
+        // Sites that are not listed.
+        (&[without_b], "unchanged"),
+        (&[without_sites], "deploy: the account no longer has its sites"),
+        (
+            &[without_sites, |scene| scene.own.pending_since = Some(NOW)],
+            "deploy: pending since 2026-06-01T00:00:00Z",
+        ),
+        (&[without_sites, |scene| scene.own.sites.clear()], "deploy: a site is missing"),
+        (&[without_sites, |scene| scene.own.sites.clear(), skips], "unchanged"),
+        (&[without_sites, skipped, |scene| scene.own.sites[0].outcome = Skipped], "unchanged"),
+        (
+            &[without_sites, skipped, |scene| scene.own.sites[0].outcome = Superseded],
+            "deploy: a site is missing",
+        ),
+        (&[for_both], "unchanged"),
+        (&[for_both, without_b], "deploy: a site is missing"),
+        (&[for_both, without_b, skips], "unchanged"),
+        (&[for_both, without_b, skipped], "unchanged"),
+        // A lineage that is for one site and reached the other through a record that they share.
+        (&[for_a], "unchanged"),
+        (&[for_a, due], "check all [1, 2], 0 superseded"),
+        (&[for_a, due, |scene| scene.sites[1].cert_id = Some(9)], "check all [1], 0 superseded"),
+        (&[for_a, due, |scene| scene.own.sites[1].leaf = None], "check all [1], 0 superseded"),
+        (
+            &[for_a, due, |scene| scene.own.sites[1].outcome = Outcome::Misbound],
+            "check all [1], 0 superseded",
+        ),
+        // The leaf of the lineage has expired.
+        (&[|scene| scene.own = deployed(leaf("aa", 90), &both(Served, Served))], "unchanged"),
+        (&[|scene| scene.own = deployed(leaf("aa", 91), &both(Served, Served))], "expired"),
+        (
+            &[|scene| scene.own = deployed(leaf("aa", 91), &both(Served, Served)), superseded],
+            "check superseded [], 2 superseded",
+        ),
+        // Another lineage supersedes it.
+        (&[superseded_on_b], "check [], 1 superseded"),
+        (&[superseded_on_b, |scene| scene.own.sites[1].outcome = Superseded], "unchanged"),
+        (&[superseded, |scene| scene.own.sites[1].outcome = Superseded], "check superseded [], 2 superseded"),
+        (
+            &[superseded, |scene| scene.own.sites.iter_mut().for_each(|site| site.outcome = Superseded)],
+            "superseded",
+        ),
+        (&[superseded, for_both, without_b], "deploy: a site is missing"),
+        (&[superseded, for_both, |scene| scene.is_partial = true], "check superseded [], 2 superseded"),
+    ];
+    for (number, (edits, expected)) in rows.into_iter().enumerate() {
+        assert_eq!(Scene::new(edits).decide(), expected, "row {number}");
+    }
+}
+
+#[test]
+fn edges_show_what_is_recorded() {
+    use Outcome::{Queued, Served, Synced};
+    let other = OtherLeaf { leaf: leaf("bb", 10), covers_site: true };
+    let (shows, unreachable) = (|| Some(Shown::Expected), || Some(Shown::Unreachable));
+    // What is recorded of both sites, what the edge of each shows now, and what is recorded then.
+    for (before, shown, is_drift, after) in [
+        (Synced, [shows(), shows()], false, [Served, Served]),
+        (Served, [shows(), unreachable()], false, [Served, Synced]),
+        (Served, [None, None], false, [Served, Served]),
+        (Served, [shows(), None], false, [Served, Served]),
+        (Queued, [unreachable(), unreachable()], false, [Queued, Queued]),
+        (Served, [shows(), Some(Shown::Other(other))], true, [Served, Synced]),
+        (Served, [shows(), Some(Shown::Refusal)], true, [Served, Synced]),
+    ] {
+        let sites = [site(1, "a.example"), site(2, "b.example")];
+        let own = deployed(leaf("aa", 20), &both(before.clone(), before));
+        for verify in [Verify::Auto, Verify::Require] {
+            for is_due in [false, true] {
+                let lineage = Scene::candidate(&own, Settings { verify, ..settings() });
+                let mut check = Check::new(lineage, Vec::new(), sites.iter().collect(), is_due);
+                for (id, shown) in (1..).zip(&shown) {
+                    let Some(shown) = shown else { continue };
+                    let mut view = EdgeView::new(false);
+                    view.show(1, shown.clone());
+                    check.views.insert(id, view);
+                }
+                let is_whole = check.views.len() == 2;
+                assert_eq!(check.checked_at(NOW), (is_due && is_whole).then_some(NOW));
+                let is_unreached = shown.iter().any(|shown| matches!(shown, Some(Shown::Unreachable)));
+                let is_strict = verify == Verify::Require;
+                assert_eq!(check.drift().is_some(), is_drift || is_strict && is_unreached);
+                let is_seen = shown.iter().flatten().any(|shown| !matches!(shown, Shown::Unreachable));
+                assert_eq!(check.has_changes(NOW), is_seen || is_due && is_whole);
+                let mut updated = own.clone();
+                updated.update_sites(|site| check.update(site, NOW), check.checked_at(NOW));
+                assert_eq!([0, 1].map(|at| updated.sites[at].outcome.clone()), after);
+                assert_eq!(updated.edge_checked_at, check.checked_at(NOW));
+                check.lineage.sites = updated.sites;
+                assert_eq!(check.has_changes(NOW), is_due && is_whole, "all was recorded");
+                check.sites.clear();
+                assert_eq!(check.checked_at(NOW), None);
+            }
+        }
+    }
+}
