@@ -255,8 +255,10 @@ mod tests {
         let layers = Layers::new(&flags, &env, &file);
         let settings = layers.resolve(&Layer::default(), None).unwrap();
         let (source, begun) = (Source::of_file("/c"), Some(OffsetDateTime::UNIX_EPOCH));
-        let scanned = Scanned { name: "a".to_owned(), source, entry: None, begun };
-        let examined = Examiner::new(&layers).examine(scanned, &settings, &Store::at(directory.path()));
-        assert!(examined.is_ok_and(|lineage| lineage.is_none()));
+        for (begun, is_left_alone) in [(begun, true), (None, false)] {
+            let scanned = Scanned { name: "a".to_owned(), source: source.clone(), entry: None, begun };
+            let examined = Examiner::new(&layers).examine(scanned, &settings, &Store::at(directory.path()));
+            assert_eq!(examined.unwrap().is_none(), is_left_alone);
+        }
     }
 }

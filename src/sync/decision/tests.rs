@@ -116,6 +116,7 @@ fn site_of_bare_upload_is_recorded_as_superseded() {
         let mut known = own.sites[0].clone();
         check.update(&mut known, NOW);
         assert_eq!(known.outcome, Outcome::Superseded);
+        assert!(check.has_changes(NOW));
     });
 }
 
@@ -197,7 +198,8 @@ fn drift_is_whatever_differs_from_the_deployment() {
         scene.other = Some(deployed(leaf("bb", 10), &[("b.example", Some(2), Served)]));
     };
     let superseded: Edit = |scene| scene.other = Some(deployed(leaf("bb", 10), &both(Served, Served)));
-    let rows: [(&[Edit], &str); 43] = [
+    let all_recorded: Edit = |scene| scene.own.sites.iter_mut().for_each(|site| site.outcome = Superseded);
+    let rows: [(&[Edit], &str); 47] = [
         (&[], "unchanged"),
         (&[due], "check all [1, 2], 0 superseded"),
         (&[due, |scene| scene.settings.verify = Verify::Off], "unchanged"),
@@ -245,6 +247,7 @@ fn drift_is_whatever_differs_from_the_deployment() {
         ),
         (&[without_sites, |scene| scene.own.sites.clear()], "deploy: a site is missing"),
         (&[without_sites, |scene| scene.own.sites.clear(), skips], "unchanged"),
+        (&[without_sites, skips, |scene| scene.own = deployed(leaf("aa", 91), &[])], "unchanged"),
         (&[without_sites, skipped, |scene| scene.own.sites[0].outcome = Skipped], "unchanged"),
         (
             &[without_sites, skipped, |scene| scene.own.sites[0].outcome = Superseded],
@@ -274,9 +277,22 @@ fn drift_is_whatever_differs_from_the_deployment() {
         (&[superseded_on_b], "check [], 1 superseded"),
         (&[superseded_on_b, |scene| scene.own.sites[1].outcome = Superseded], "unchanged"),
         (&[superseded, |scene| scene.own.sites[1].outcome = Superseded], "check superseded [], 2 superseded"),
+        (&[superseded, all_recorded], "superseded"),
         (
-            &[superseded, |scene| scene.own.sites.iter_mut().for_each(|site| site.outcome = Superseded)],
+            &[superseded, all_recorded, |scene| scene.own.pending_since = Some(NOW)],
+            "check superseded [], 2 superseded",
+        ),
+        (
+            &[superseded, all_recorded, |scene| {
+                let domain = "c.example".parse().unwrap();
+                let site = SiteState { id: Some(3), domain, outcome: Served, ..scene.own.sites[0].clone() };
+                scene.own.sites.push(site);
+            }],
             "superseded",
+        ),
+        (
+            &[superseded_on_b, |scene| scene.other.as_mut().unwrap().mark_missing(NOW)],
+            "check [], 1 superseded",
         ),
         (&[superseded, for_both, without_b], "deploy: a site is missing"),
         (&[superseded, for_both, |scene| scene.is_partial = true], "check superseded [], 2 superseded"),
@@ -330,5 +346,32 @@ fn edges_show_what_is_recorded() {
                 assert_eq!(check.checked_at(NOW), None);
             }
         }
+    }
+}
+
+#[test]
+fn state_and_files_may_call_for_a_deployment() {
+    type Edit = fn(&mut LineageState, &mut LeafOnDisk, &mut Vec<Domain>);
+    let rows: [(Edit, Option<&str>); 10] = [
+        (|_, _, _| {}, None),
+        (|_, on_disk, _| on_disk.is_missing = true, Some("its files are missing")),
+        (|_, on_disk, _| on_disk.leaf = None, Some("renewed")),
+        (|_, on_disk, _| on_disk.leaf = Some(leaf("bb", 10)), Some("renewed")),
+        (|state, _, _| state.sites[0].outcome = Outcome::Queued, Some("renewed")),
+        (|state, _, _| state.mark_missing(NOW), Some("its files are back")),
+        (|state, _, _| state.pending_since = Some(NOW), Some("pending since 2026-06-01T00:00:00Z")),
+        (|state, _, _| state.service = Some("https://other.example.net/".into()), Some("options changed")),
+        (|state, _, _| state.service = None, None),
+        (|_, _, domains| domains.push("a.example".parse().unwrap()), Some("options changed")),
+    ];
+    for (number, (edit, expected)) in rows.into_iter().enumerate() {
+        let mut state = deployed(leaf("aa", 20), &both(Outcome::Served, Outcome::Served));
+        let (mut domains, mut on_disk) =
+            (Vec::new(), LeafOnDisk { is_missing: false, leaf: state.leaf.clone() });
+        edit(&mut state, &mut on_disk, &mut domains);
+        let place = ("own".to_owned(), Source::of_file("/c"), None);
+        let options = (domains, Given::default(), Origin::Standing);
+        let lineage = Candidate::new(place, Arc::new(settings()), options, on_disk, Some(state));
+        assert_eq!(lineage.reason.map(|reason| reason.to_string()).as_deref(), expected, "row {number}");
     }
 }

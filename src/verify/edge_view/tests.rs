@@ -79,6 +79,9 @@ fn every_address_counts() {
         assert!(!view.is_served() && !view.is_current());
         assert_eq!(view.unverified()[0], "it does not resolve");
     }
+    let mut view = EdgeView::default();
+    view.add_addresses(vec![SocketAddr::from(([192, 0, 2, 1], 443))]);
+    assert_eq!(view.unverified(), ["192.0.2.1:443 was not checked in time"]);
 }
 
 #[test]

@@ -55,12 +55,16 @@ fn worst_handshake_decides() {
         (p256(), "+++", "-", "other leaf to clients that accept only RSA"),
         (p256(), "nnn", "r", "failed: Edge"),
         (p256(), "rrr", "r", "failed: Refused"),
+        (p256(), "---", "+", "other leaf"),
         (Some(KeyType::P521), "rrr", "r", "failed: Edge"),
+        (Some(KeyType::P521), "uuu", "r", "failed: Unreachable"),
         (None, "rrr", "+++", "expected"),
         (None, "+++", "rrr", "expected"),
         (None, "---", "+++", "other leaf to clients that do not accept RSA"),
         (None, "+++", "---", "other leaf to clients that accept only RSA"),
         (None, "++-", "++-", "other leaf to some connections"),
+        (None, "++-", "+++", "other leaf to some connections"),
+        (None, "---", "uuu", "other leaf"),
     ] {
         let site = "a.example".parse().unwrap();
         let found = match round(own, other).observation(&expected(key_type), &site) {
@@ -122,5 +126,9 @@ fn served_chain_is_compared_without_its_root() {
         let served: Vec<Vec<u8>> = std::iter::once(&leaf).chain(served.iter().copied()).cloned().collect();
         assert_eq!(expected.compare_chain(&served), compared);
     }
-    assert_eq!(expected(None).compare_chain(&[leaf]), ServedChain::Same, "the chain is unknown");
+    assert_eq!(expected(None).compare_chain(std::slice::from_ref(&leaf)), ServedChain::Same, "it is unknown");
+    let mut chain = chain(&[]);
+    chain.leaf.has_pss_key = true;
+    let pss = ExpectedLeaf { chain: Some(&chain), ..expected(Some(KeyType::Rsa { bits: 2048 })) };
+    assert!(!pss.is_refusal_conclusive());
 }
