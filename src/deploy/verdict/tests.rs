@@ -114,11 +114,16 @@ fn saved(ignored: &[&str]) -> SavedSite {
     SavedSite { site: None, ignored_fields: ignored.iter().map(ToString::to_string).collect() }
 }
 
+#[track_caller]
+fn assert_verdicts(rows: &[(Edit, &str)]) {
+    for (edit, expected) in rows {
+        assert_eq!(Scene::new(*edit).verdict(), *expected);
+    }
+}
+
 #[test]
 fn observations_decide_the_verdict() {
-    let instead = "misbound: bound to certificate 6 instead of the uploaded 5";
-    let unused = ", which the service created instead of replacing one and which may be unused";
-    let rows: [(Edit, &str); 35] = [
+    assert_verdicts(&[
         (|_| {}, "synced: the edge was not checked in time?"),
         (
             |scene| scene.settings.wait = Duration::ZERO,
@@ -145,7 +150,12 @@ fn observations_decide_the_verdict() {
             |scene| scene.shown = vec![Shown::Expected, Shown::Refusal],
             "stale: 192.0.2.2:443 serves no certificate!",
         ),
-        // Not read since the upload.
+    ]);
+}
+
+#[test]
+fn site_that_is_not_read_may_be_bound() {
+    assert_verdicts(&[
         (
             |scene| scene.reading = SiteReading::Unread,
             "uploaded: the site could not be read after the upload?",
@@ -163,7 +173,14 @@ fn observations_decide_the_verdict() {
         ),
         (|scene| (scene.reading, scene.shown) = (SiteReading::Unread, vec![Shown::Expected]), "served: "),
         (|scene| scene.reading = SiteReading::Missing, "misbound: the account no longer has this site!"),
-        // Not bound to the record.
+    ]);
+}
+
+#[test]
+fn site_must_be_bound_to_the_record() {
+    let instead = "misbound: bound to certificate 6 instead of the uploaded 5";
+    let unused = ", which the service created instead of replacing one and which may be unused";
+    assert_verdicts(&[
         (|scene| *scene.now() = site(Some(6)), "misbound: bound to certificate 6 instead of the uploaded 5!"),
         (|scene| *scene.now() = site(None), "misbound: not bound to a certificate, although 5 was uploaded!"),
         (
@@ -197,7 +214,13 @@ fn observations_decide_the_verdict() {
             |scene| (*scene.now(), scene.binding) = (site(Some(6)), Some(Err(failed(unreachable())))),
             "queued: bound to certificate 6 instead of the uploaded 5: cannot reach the service at api: no route!",
         ),
-        // The error of a failed upload is reported once for all its sites.
+    ]);
+}
+
+/// Its error is reported once for all its sites.
+#[test]
+fn failed_upload_is_repeated_or_refused() {
+    assert_verdicts(&[
         (|scene| scene.refuse(refused()), "refused: the service refused the request (400)"),
         (|scene| scene.refuse(unreachable()), "queued: cannot reach the service at api: no route"),
         (
@@ -208,7 +231,13 @@ fn observations_decide_the_verdict() {
             |scene| (scene.shown, scene.stored) = (vec![Shown::Expected], Err(failed(refused()))),
             "refused: the service refused the request (400)",
         ),
-        // The response contradicts the upload.
+    ]);
+}
+
+#[test]
+fn contradicted_upload_needs_proof() {
+    let instead = "misbound: bound to certificate 6 instead of the uploaded 5";
+    assert_verdicts(&[
         (|scene| scene.stored().contradiction = Some("odd".into()), "queued: odd!?"),
         (
             |scene| {
@@ -245,20 +274,17 @@ fn observations_decide_the_verdict() {
             },
             "queued: odd!",
         ),
-    ];
-    for (edit, expected) in rows {
-        assert_eq!(Scene::new(edit).verdict(), expected);
-    }
+    ]);
 }
 
 #[test]
 fn current_site_is_verified_if_possible() {
-    let plain = |site: &mut Site| site.https_enabled = false;
-    let rows: [(Option<Shown>, Verify, fn(&mut Site), &str); 6] = [
-        (Some(Shown::Expected), Verify::Auto, |_| {}, "served: "),
-        (Some(Shown::Unreachable), Verify::Auto, |_| {}, "synced: 192.0.2.1:443 serves no certificate?"),
-        (Some(Shown::Unreachable), Verify::Require, |_| {}, "synced: 192.0.2.1:443 serves no certificate!"),
-        (None, Verify::Off, |_| {}, "synced: not verified because of --verify off"),
+    let (https, plain) = (true, false);
+    for (shown, verify, https_enabled, expected) in [
+        (Some(Shown::Expected), Verify::Auto, https, "served: "),
+        (Some(Shown::Unreachable), Verify::Auto, https, "synced: 192.0.2.1:443 serves no certificate?"),
+        (Some(Shown::Unreachable), Verify::Require, https, "synced: 192.0.2.1:443 serves no certificate!"),
+        (None, Verify::Off, https, "synced: not verified because of --verify off"),
         (
             None,
             Verify::Auto,
@@ -271,10 +297,8 @@ fn current_site_is_verified_if_possible() {
             plain,
             "synced: HTTPS is off for the site (https_enabled is false), so the edge serves no certificate!",
         ),
-    ];
-    for (shown, verify, edit, expected) in rows {
-        let (mut site, settings) = (site(Some(5)), Settings { verify, ..settings() });
-        edit(&mut site);
+    ] {
+        let (site, settings) = (Site { https_enabled, ..site(Some(5)) }, Settings { verify, ..settings() });
         let view = shown.map(|shown| {
             let mut view = EdgeView::new(false);
             view.show(1, shown);

@@ -15,6 +15,7 @@ use crate::state::{Deployments, Given, LineageState, Origin, RunOptions, SiteSta
 use crate::sync::scan::LeafOnDisk;
 use crate::verify::fixture::Shown;
 use crate::verify::{EdgeView, OtherLeaf};
+use Outcome::{Misbound, Queued, Served, Skipped, Superseded, Synced, Uploaded};
 
 const NOW: OffsetDateTime = datetime!(2026-06-01 00:00 UTC);
 
@@ -72,7 +73,7 @@ fn record(site: &Site) -> Record {
 
 /// Decides on a lineage that a later one supersedes for a.example.
 fn decide_on<T>(own: &LineageState, listing: Listing, then: impl FnOnce(Decision<'_, '_>) -> T) -> T {
-    let other = deployed(leaf("bb", 10), &[("a.example", Some(1), Outcome::Served)]);
+    let other = deployed(leaf("bb", 10), &[("a.example", Some(1), Served)]);
     let mut deployments = Deployments::default();
     deployments.add("own", own);
     deployments.add("other", &other);
@@ -87,7 +88,7 @@ fn decide_on<T>(own: &LineageState, listing: Listing, then: impl FnOnce(Decision
 
 #[test]
 fn incomplete_listing_leaves_no_lineage_superseded() {
-    let own = [("a.example", Some(1), Outcome::Superseded), ("b.example", Some(2), Outcome::Served)];
+    let own = [("a.example", Some(1), Superseded), ("b.example", Some(2), Served)];
     let own = deployed(leaf("aa", 20), &own);
     let mut sites = List::complete(vec![site(1, "a.example")]);
     sites.gaps.push(Gap::any());
@@ -97,7 +98,7 @@ fn incomplete_listing_leaves_no_lineage_superseded() {
 
 #[test]
 fn superseded_lineage_stays_so_beside_a_gap() {
-    let own = deployed(leaf("aa", 20), &[("a.example", Some(1), Outcome::Superseded)]);
+    let own = deployed(leaf("aa", 20), &[("a.example", Some(1), Superseded)]);
     let mut sites = List::complete(vec![site(1, "a.example")]);
     sites.gaps.push(Gap::any());
     let listing = Listing { records: List::complete(Vec::new()), sites };
@@ -106,7 +107,7 @@ fn superseded_lineage_stays_so_beside_a_gap() {
 
 #[test]
 fn site_of_bare_upload_is_recorded_as_superseded() {
-    let own = [("a.example", None, Outcome::Uploaded), ("b.example", Some(2), Outcome::Served)];
+    let own = [("a.example", None, Uploaded), ("b.example", Some(2), Served)];
     let own = deployed(leaf("aa", 20), &own);
     let sites = vec![site(1, "a.example"), site(2, "b.example")];
     let records = sites.iter().map(record).collect();
@@ -115,7 +116,7 @@ fn site_of_bare_upload_is_recorded_as_superseded() {
         let Decision::Check(check) = decision else { panic!("no check") };
         let mut known = own.sites[0].clone();
         check.update(&mut known, NOW);
-        assert_eq!(known.outcome, Outcome::Superseded);
+        assert_eq!(known.outcome, Superseded);
         assert!(check.has_changes(NOW));
     });
 }
@@ -137,7 +138,7 @@ impl Scene {
     fn new(edits: &[Edit]) -> Self {
         let sites = vec![site(1, "a.example"), site(2, "b.example")];
         let mut scene = Self {
-            own: deployed(leaf("aa", 20), &both(Outcome::Served, Outcome::Served)),
+            own: deployed(leaf("aa", 20), &both(Served, Served)),
             other: None,
             records: sites.iter().map(record).collect(),
             sites,
@@ -145,7 +146,9 @@ impl Scene {
             settings: settings(),
             now: NOW,
         };
-        edits.iter().for_each(|edit| edit(&mut scene));
+        for edit in edits {
+            edit(&mut scene);
+        }
         scene
     }
 
@@ -183,28 +186,35 @@ fn both(a: Outcome, b: Outcome) -> [(&'static str, Option<u64>, Outcome); 2] {
     [("a.example", Some(1), a), ("b.example", Some(2), b)]
 }
 
+const DUE: Edit = |scene| scene.now += time::Duration::days(2);
+const FOR_A: Edit = |scene| scene.own.domains = vec!["a.example".parse().unwrap()];
+const FOR_BOTH: Edit =
+    |scene| scene.own.domains = ["a.example", "b.example"].map(|name| name.parse().unwrap()).to_vec();
+const WITHOUT_B: Edit = |scene| drop(scene.sites.pop());
+const WITHOUT_SITES: Edit = |scene| scene.sites.clear();
+const SKIPS: Edit = |scene| scene.settings.skip_unmatched = true;
+const SKIPPED: Edit = |scene| scene.own.sites[1].outcome = Skipped;
+const SUPERSEDED_ON_B: Edit = |scene| {
+    scene.other = Some(deployed(leaf("bb", 10), &[("b.example", Some(2), Served)]));
+};
+const SUPERSEDED: Edit = |scene| scene.other = Some(deployed(leaf("bb", 10), &both(Served, Served)));
+const ALL_RECORDED: Edit = |scene| scene.own.sites.iter_mut().for_each(|site| site.outcome = Superseded);
+
+#[track_caller]
+fn assert_decisions(rows: &[(&[Edit], &str)]) {
+    for (number, (edits, expected)) in rows.iter().enumerate() {
+        assert_eq!(Scene::new(edits).decide(), *expected, "row {number}");
+    }
+}
+
 #[test]
 fn drift_is_whatever_differs_from_the_deployment() {
-    use Outcome::{Served, Skipped, Superseded, Synced, Uploaded};
-    let due: Edit = |scene| scene.now += time::Duration::days(2);
-    let for_a: Edit = |scene| scene.own.domains = vec!["a.example".parse().unwrap()];
-    let for_both: Edit =
-        |scene| scene.own.domains = ["a.example", "b.example"].map(|name| name.parse().unwrap()).to_vec();
-    let without_b: Edit = |scene| drop(scene.sites.pop());
-    let without_sites: Edit = |scene| scene.sites.clear();
-    let skips: Edit = |scene| scene.settings.skip_unmatched = true;
-    let skipped: Edit = |scene| scene.own.sites[1].outcome = Skipped;
-    let superseded_on_b: Edit = |scene| {
-        scene.other = Some(deployed(leaf("bb", 10), &[("b.example", Some(2), Served)]));
-    };
-    let superseded: Edit = |scene| scene.other = Some(deployed(leaf("bb", 10), &both(Served, Served)));
-    let all_recorded: Edit = |scene| scene.own.sites.iter_mut().for_each(|site| site.outcome = Superseded);
-    let rows: [(&[Edit], &str); 47] = [
+    assert_decisions(&[
         (&[], "unchanged"),
-        (&[due], "check all [1, 2], 0 superseded"),
-        (&[due, |scene| scene.settings.verify = Verify::Off], "unchanged"),
-        (&[due, |scene| scene.settings.verify_every = Duration::ZERO], "unchanged"),
-        (&[due, |scene| scene.sites[1].https_enabled = false], "check all [1], 0 superseded"),
+        (&[DUE], "check all [1, 2], 0 superseded"),
+        (&[DUE, |scene| scene.settings.verify = Verify::Off], "unchanged"),
+        (&[DUE, |scene| scene.settings.verify_every = Duration::ZERO], "unchanged"),
+        (&[DUE, |scene| scene.sites[1].https_enabled = false], "check all [1], 0 superseded"),
         (&[|scene| scene.own.sites[1].outcome = Synced], "check [2], 0 superseded"),
         (&[|scene| scene.own.sites[1].outcome = Uploaded], "check [2], 0 superseded"),
         (&[|scene| scene.sites[1].config_synced = false], "unchanged"),
@@ -223,7 +233,7 @@ fn drift_is_whatever_differs_from_the_deployment() {
             "deploy: b.example is bound to no certificate, no longer to certificate 2",
         ),
         (
-            &[|scene| (scene.sites[1].cert_id, scene.own.sites[1].cert_id) = (None, None), due],
+            &[|scene| (scene.sites[1].cert_id, scene.own.sites[1].cert_id) = (None, None), DUE],
             "check all [1], 0 superseded",
         ),
         (
@@ -235,55 +245,73 @@ fn drift_is_whatever_differs_from_the_deployment() {
             "deploy: b.example has a cert_id that cannot be read: x",
         ),
         (&[|scene| drop(scene.own.sites.pop())], "deploy: b.example is a new site"),
-        (&[skipped], "deploy: b.example is a new site"),
+        (&[SKIPPED], "deploy: b.example is a new site"),
         (&[|scene| scene.own.sites[1].outcome = Superseded], "deploy: b.example is no longer superseded"),
         (&[|scene| scene.own.pending_since = Some(NOW)], "deploy: pending since 2026-06-01T00:00:00Z"),
-        // Sites that are not listed.
-        (&[without_b], "unchanged"),
-        (&[without_sites], "deploy: the account no longer has its sites"),
+    ]);
+}
+
+#[test]
+fn site_that_is_not_listed_is_missing() {
+    assert_decisions(&[
+        (&[WITHOUT_B], "unchanged"),
+        (&[WITHOUT_SITES], "deploy: the account no longer has its sites"),
         (
-            &[without_sites, |scene| scene.own.pending_since = Some(NOW)],
+            &[WITHOUT_SITES, |scene| scene.own.pending_since = Some(NOW)],
             "deploy: pending since 2026-06-01T00:00:00Z",
         ),
-        (&[without_sites, |scene| scene.own.sites.clear()], "deploy: a site is missing"),
-        (&[without_sites, |scene| scene.own.sites.clear(), skips], "unchanged"),
-        (&[without_sites, skips, |scene| scene.own = deployed(leaf("aa", 91), &[])], "unchanged"),
-        (&[without_sites, skipped, |scene| scene.own.sites[0].outcome = Skipped], "unchanged"),
+        (&[WITHOUT_SITES, |scene| scene.own.sites.clear()], "deploy: a site is missing"),
+        (&[WITHOUT_SITES, |scene| scene.own.sites.clear(), SKIPS], "unchanged"),
+        (&[WITHOUT_SITES, SKIPS, |scene| scene.own = deployed(leaf("aa", 91), &[])], "unchanged"),
+        (&[WITHOUT_SITES, SKIPPED, |scene| scene.own.sites[0].outcome = Skipped], "unchanged"),
         (
-            &[without_sites, skipped, |scene| scene.own.sites[0].outcome = Superseded],
+            &[WITHOUT_SITES, SKIPPED, |scene| scene.own.sites[0].outcome = Superseded],
             "deploy: a site is missing",
         ),
-        (&[for_both], "unchanged"),
-        (&[for_both, without_b], "deploy: a site is missing"),
-        (&[for_both, without_b, skips], "unchanged"),
-        (&[for_both, without_b, skipped], "unchanged"),
-        // A lineage that is for one site and reached the other through a record that they share.
-        (&[for_a], "unchanged"),
-        (&[for_a, due], "check all [1, 2], 0 superseded"),
-        (&[for_a, due, |scene| scene.sites[1].cert_id = Some(9)], "check all [1], 0 superseded"),
-        (&[for_a, due, |scene| scene.own.sites[1].leaf = None], "check all [1], 0 superseded"),
-        (
-            &[for_a, due, |scene| scene.own.sites[1].outcome = Outcome::Misbound],
-            "check all [1], 0 superseded",
-        ),
-        // The leaf of the lineage has expired.
+        (&[FOR_BOTH], "unchanged"),
+        (&[FOR_BOTH, WITHOUT_B], "deploy: a site is missing"),
+        (&[FOR_BOTH, WITHOUT_B, SKIPS], "unchanged"),
+        (&[FOR_BOTH, WITHOUT_B, SKIPPED], "unchanged"),
+    ]);
+}
+
+/// The lineage is for one site and reached the other through a record that they share.
+#[test]
+fn reached_sites_are_checked_while_they_share_the_record() {
+    assert_decisions(&[
+        (&[FOR_A], "unchanged"),
+        (&[FOR_A, DUE], "check all [1, 2], 0 superseded"),
+        (&[FOR_A, DUE, |scene| scene.sites[1].cert_id = Some(9)], "check all [1], 0 superseded"),
+        (&[FOR_A, DUE, |scene| scene.own.sites[1].leaf = None], "check all [1], 0 superseded"),
+        (&[FOR_A, DUE, |scene| scene.own.sites[1].outcome = Misbound], "check all [1], 0 superseded"),
+    ]);
+}
+
+#[test]
+fn expired_leaf_is_reported() {
+    assert_decisions(&[
         (&[|scene| scene.own = deployed(leaf("aa", 90), &both(Served, Served))], "unchanged"),
         (&[|scene| scene.own = deployed(leaf("aa", 91), &both(Served, Served))], "expired"),
         (
-            &[|scene| scene.own = deployed(leaf("aa", 91), &both(Served, Served)), superseded],
+            &[|scene| scene.own = deployed(leaf("aa", 91), &both(Served, Served)), SUPERSEDED],
             "check superseded [], 2 superseded",
         ),
-        // Another lineage supersedes it.
-        (&[superseded_on_b], "check [], 1 superseded"),
-        (&[superseded_on_b, |scene| scene.own.sites[1].outcome = Superseded], "unchanged"),
-        (&[superseded, |scene| scene.own.sites[1].outcome = Superseded], "check superseded [], 2 superseded"),
-        (&[superseded, all_recorded], "superseded"),
+    ]);
+}
+
+#[test]
+fn superseded_sites_are_recorded() {
+    assert_decisions(&[
+        (&[SUPERSEDED_ON_B], "check [], 1 superseded"),
+        (&[SUPERSEDED_ON_B, |scene| scene.own.sites[1].outcome = Superseded], "unchanged"),
+        (&[SUPERSEDED, |scene| scene.own.sites[1].outcome = Superseded], "check superseded [], 2 superseded"),
+        (&[SUPERSEDED, ALL_RECORDED], "superseded"),
         (
-            &[superseded, all_recorded, |scene| scene.own.pending_since = Some(NOW)],
+            &[SUPERSEDED, ALL_RECORDED, |scene| scene.own.pending_since = Some(NOW)],
             "check superseded [], 2 superseded",
         ),
         (
-            &[superseded, all_recorded, |scene| {
+            &[SUPERSEDED, ALL_RECORDED, |scene| {
                 let domain = "c.example".parse().unwrap();
                 let site = SiteState { id: Some(3), domain, outcome: Served, ..scene.own.sites[0].clone() };
                 scene.own.sites.push(site);
@@ -291,31 +319,27 @@ fn drift_is_whatever_differs_from_the_deployment() {
             "superseded",
         ),
         (
-            &[superseded_on_b, |scene| scene.other.as_mut().unwrap().mark_missing(NOW)],
+            &[SUPERSEDED_ON_B, |scene| scene.other.as_mut().unwrap().mark_missing(NOW)],
             "check [], 1 superseded",
         ),
-        (&[superseded, for_both, without_b], "deploy: a site is missing"),
-        (&[superseded, for_both, |scene| scene.is_partial = true], "check superseded [], 2 superseded"),
-    ];
-    for (number, (edits, expected)) in rows.into_iter().enumerate() {
-        assert_eq!(Scene::new(edits).decide(), expected, "row {number}");
-    }
+        (&[SUPERSEDED, FOR_BOTH, WITHOUT_B], "deploy: a site is missing"),
+        (&[SUPERSEDED, FOR_BOTH, |scene| scene.is_partial = true], "check superseded [], 2 superseded"),
+    ]);
 }
 
 #[test]
 fn edges_show_what_is_recorded() {
-    use Outcome::{Queued, Served, Synced};
     let other = OtherLeaf { leaf: leaf("bb", 10), covers_site: true };
-    let (shows, unreachable) = (|| Some(Shown::Expected), || Some(Shown::Unreachable));
+    let (own_leaf, unreachable) = (|| Some(Shown::Expected), || Some(Shown::Unreachable));
     // What is recorded of both sites, what the edge of each shows now, and what is recorded then.
     for (before, shown, is_drift, after) in [
-        (Synced, [shows(), shows()], false, [Served, Served]),
-        (Served, [shows(), unreachable()], false, [Served, Synced]),
+        (Synced, [own_leaf(), own_leaf()], false, [Served, Served]),
+        (Served, [own_leaf(), unreachable()], false, [Served, Synced]),
         (Served, [None, None], false, [Served, Served]),
-        (Served, [shows(), None], false, [Served, Served]),
+        (Served, [own_leaf(), None], false, [Served, Served]),
         (Queued, [unreachable(), unreachable()], false, [Queued, Queued]),
-        (Served, [shows(), Some(Shown::Other(other))], true, [Served, Synced]),
-        (Served, [shows(), Some(Shown::Refusal)], true, [Served, Synced]),
+        (Served, [own_leaf(), Some(Shown::Other(other))], true, [Served, Synced]),
+        (Served, [own_leaf(), Some(Shown::Refusal)], true, [Served, Synced]),
     ] {
         let sites = [site(1, "a.example"), site(2, "b.example")];
         let own = deployed(leaf("aa", 20), &both(before.clone(), before));
@@ -357,7 +381,7 @@ fn state_and_files_may_call_for_a_deployment() {
         (|_, on_disk, _| on_disk.is_missing = true, Some("its files are missing")),
         (|_, on_disk, _| on_disk.leaf = None, Some("renewed")),
         (|_, on_disk, _| on_disk.leaf = Some(leaf("bb", 10)), Some("renewed")),
-        (|state, _, _| state.sites[0].outcome = Outcome::Queued, Some("renewed")),
+        (|state, _, _| state.sites[0].outcome = Queued, Some("renewed")),
         (|state, _, _| state.mark_missing(NOW), Some("its files are back")),
         (|state, _, _| state.pending_since = Some(NOW), Some("pending since 2026-06-01T00:00:00Z")),
         (|state, _, _| state.service = Some("https://other.example.net/".into()), Some("options changed")),
@@ -365,7 +389,7 @@ fn state_and_files_may_call_for_a_deployment() {
         (|_, _, domains| domains.push("a.example".parse().unwrap()), Some("options changed")),
     ];
     for (number, (edit, expected)) in rows.into_iter().enumerate() {
-        let mut state = deployed(leaf("aa", 20), &both(Outcome::Served, Outcome::Served));
+        let mut state = deployed(leaf("aa", 20), &both(Served, Served));
         let (mut domains, mut on_disk) =
             (Vec::new(), LeafOnDisk { is_missing: false, leaf: state.leaf.clone() });
         edit(&mut state, &mut on_disk, &mut domains);
