@@ -455,6 +455,7 @@ mod tests {
         Runtime::new().unwrap().block_on(run);
         assert_eq!(store.read("x").unwrap().unwrap().leaf, Some(pending), "still to be deployed");
     }
+
     #[test]
     fn sites_that_were_not_listed_stay_recorded() {
         let begun = OffsetDateTime::UNIX_EPOCH;
@@ -480,5 +481,73 @@ mod tests {
         let first = finish(None, "aa", &["a.example", "b.example"], false);
         assert_eq!(shown(&finish(Some(&first), "bb", &["a.example"], true)), [a.clone(), b]);
         assert_eq!(shown(&finish(Some(&first), "bb", &["a.example"], false)), [a]);
+    }
+
+    /// The exit code that is recorded of a run; `None`: no state is left.
+    fn recorded(origin: Origin, has_begun: bool, failure: Option<ErrorKind>) -> Option<u8> {
+        let (directory, source) = (TempDir::new().unwrap(), Source::of_file("/c"));
+        let mut report = Report::new("deploy");
+        Runtime::new().unwrap().block_on(async {
+            let deadline = Deadline::after(Duration::from_secs(60));
+            let opened = Journal::open("x".into(), &source, Some(directory.path()), deadline, &mut report);
+            let mut journal = opened.await.unwrap();
+            journal.set_options(RunOptions { origin, ..RunOptions::default() });
+            if has_begun {
+                journal.begin(&mut report);
+            }
+            let result = failure.map_or(Ok(()), |kind| Err(CommandError::new(kind, "failed")));
+            journal.finish(result, &mut report).await;
+        });
+        let state = Store::at(directory.path()).read("x").unwrap();
+        state.map(|state| state.result.unwrap().exit_code)
+    }
+
+    #[test]
+    fn only_a_mistake_by_hand_leaves_no_state() {
+        use ErrorKind::{Refused, Temporary};
+        for (origin, has_begun, failure, expected) in [
+            (Origin::Hook, false, None, None),
+            (Origin::Hook, true, None, Some(0)),
+            (Origin::Hook, false, Some(Refused), Some(Refused.exit_code())),
+            (Origin::Hook, true, Some(Refused), Some(Refused.exit_code())),
+            (Origin::Hand, true, None, Some(0)),
+            (Origin::Hand, false, Some(Refused), None),
+            (Origin::Hand, true, Some(Refused), None),
+            (Origin::Hand, true, Some(Temporary), Some(Temporary.exit_code())),
+        ] {
+            assert_eq!(recorded(origin, has_begun, failure), expected, "{origin:?} {failure:?}");
+        }
+    }
+
+    #[test]
+    fn run_by_hand_for_another_service_is_a_mistake() {
+        use ErrorKind::{Refused, Temporary};
+        let nothing_to_retry = |service: &str, kinds: &[ErrorKind], changed| {
+            let options =
+                RunOptions { service: Some(service.into()), origin: Origin::Hand, ..RunOptions::default() };
+            let source = Source::of_file("/c");
+            let before = RunOptions { service: Some("https://a.example".into()), ..RunOptions::default() };
+            let begun = OffsetDateTime::UNIX_EPOCH;
+            let before = LineageState::begin(None, source.clone(), &before, None, begun);
+            let journal = Journal { options, before: Some(before), ..Journal::new("x".into(), &source) };
+            let mut report = Report::new("deploy");
+            report.deployed.changed = changed;
+            for kind in kinds {
+                report.fail(CommandError::new(*kind, format!("{kind:?}")));
+            }
+            journal.leaves_nothing_to_retry(&report)
+        };
+        for (service, kinds, changed, expected) in [
+            ("https://a.example", &[Refused][..], false, true),
+            ("https://a.example", &[Refused], true, false),
+            ("https://a.example", &[], false, false),
+            ("https://a.example", &[Temporary], false, false),
+            ("https://a.example", &[Refused, Temporary], false, false),
+            ("https://b.example", &[Temporary], false, true),
+            ("https://b.example", &[Temporary], true, false),
+        ] {
+            assert_eq!(nothing_to_retry(service, kinds, changed), expected, "{service} {kinds:?} {changed}");
+        }
+        assert!(is_pipe(Path::new("/dev/null")) && !is_pipe(Path::new("/dev")) && !is_pipe(Path::new("/c")));
     }
 }

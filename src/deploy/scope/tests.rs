@@ -5,6 +5,7 @@ use time::macros::datetime;
 
 use super::*;
 use crate::api::{List, Listing};
+use crate::deploy::left_behind::left_by_renewal;
 use crate::outcome::ChangedRecords;
 use crate::plan::{Action, IndexedListing};
 use crate::settings::Guards;
@@ -326,5 +327,75 @@ fn findings_say_what_visitors_get() {
         });
         let findings = scene.decide(|scope| scope.findings(scope.account.sites[0], None, &outcome));
         assert_eq!(findings.is_some(), is_known, "{https} {outcome}");
+    }
+}
+
+#[test]
+fn first_leaf_of_a_group_decides_on_the_rest() {
+    let other_leaf = || other(leaf("old", -1));
+    for (shown, deployed, may_be_current) in [
+        (vec![], None, false),
+        (vec![], Some(1), true),
+        (vec![Shown::Expected], None, true),
+        (vec![other_leaf()], Some(1), false),
+        (vec![Shown::Unreachable], None, false),
+        (vec![Shown::Unreachable, Shown::Expected], None, true),
+        (vec![Shown::Expected, other_leaf()], None, true),
+    ] {
+        let mut scene = Scene::new();
+        scene.sites =
+            (1..4).map(|id| json!({"id": id, "domain": format!("x{id}.example"), "cert_id": 5})).collect();
+        scene.leaf.names = vec!["*.example".into()];
+        scene.decide(|scope| {
+            let (mut survey, groups, observed) = (Survey::default(), scope.survey_groups(), shown.len());
+            for (site, shown) in scope.account.sites.iter().copied().zip(shown) {
+                let mut view = EdgeView::new(false);
+                view.show(1, shown);
+                survey.add([(site, view)].into_iter());
+            }
+            let deployed = deployed.map(|site| (site, 5)).into_iter().collect();
+            assert_eq!(survey.may_be_current(&groups[0], &deployed), may_be_current, "{deployed:?}");
+            assert_eq!(survey.due(&groups, |_, _| true).len(), 3 - observed);
+            assert!(survey.due(&groups, |_, _| false).is_empty());
+        });
+    }
+}
+
+#[test]
+fn leaf_issued_last_counts_for_a_record() {
+    Scene::new().decide(|scope| {
+        let mut survey = Survey::default();
+        for (fingerprint, issued, latest) in
+            [("aa", 0, "aa"), ("bb", 1, "bb"), ("cc", -1, "bb"), ("dd", 1, "bb")]
+        {
+            let mut view = EdgeView::new(false);
+            view.show(1, other(leaf(fingerprint, issued)));
+            survey.add([(scope.account.sites[0], view)].into_iter());
+            assert_eq!(survey.leaf_of(5).unwrap().fingerprint, latest);
+        }
+    });
+}
+
+#[test]
+fn site_that_a_renewal_left_is_reported() {
+    type Edit = fn(&mut Scene);
+    let rows: [(Edit, usize); 6] = [
+        (|_| {}, 1),
+        (|scene| scene.leaf.names = vec!["a.example".into()], 0),
+        (|scene| scene.deployments = deployments(&[("second", leaf("old", -1))]), 0),
+        (|scene| scene.deployments = deployments(&[("own", leaf("old", -1)), ("second", leaf("aa", -2))]), 0),
+        (|scene| scene.sites[0]["domain"] = json!("c.example"), 0),
+        (|scene| scene.sites[0]["https_enabled"] = json!(false), 0),
+    ];
+    for (number, (edit, expected)) in rows.into_iter().enumerate() {
+        let scene = Scene::with(|scene| {
+            scene.leaf.names = vec!["b.example".into()];
+            scene.deployments = deployments(&[("own", leaf("old", -1))]);
+            edit(scene);
+        });
+        let left = scene.decide(|scope| {
+            left_by_renewal(scope.lineage, &scope.names, scope.account, scope.deployments).len()
+        });
+        assert_eq!(left, expected, "row {number}");
     }
 }
