@@ -522,14 +522,16 @@ mod tests {
     #[test]
     fn run_by_hand_for_another_service_is_a_mistake() {
         use ErrorKind::{Refused, Temporary};
-        let nothing_to_retry = |service: &str, kinds: &[ErrorKind], changed| {
-            let options =
-                RunOptions { service: Some(service.into()), origin: Origin::Hand, ..RunOptions::default() };
-            let source = Source::of_file("/c");
-            let before = RunOptions { service: Some("https://a.example".into()), ..RunOptions::default() };
-            let begun = OffsetDateTime::UNIX_EPOCH;
-            let before = LineageState::begin(None, source.clone(), &before, None, begun);
-            let journal = Journal { options, before: Some(before), ..Journal::new("x".into(), &source) };
+        let nothing_to_retry = |[before, service]: [Option<&str>; 2], kinds: &[ErrorKind], changed| {
+            let options = |service: Option<&str>| RunOptions {
+                service: service.map(str::to_owned),
+                origin: Origin::Hand,
+                ..RunOptions::default()
+            };
+            let (source, begun) = (Source::of_file("/c"), OffsetDateTime::UNIX_EPOCH);
+            let before = LineageState::begin(None, source.clone(), &options(before), None, begun);
+            let (before, options) = (Some(before), options(service));
+            let journal = Journal { options, before, ..Journal::new("x".into(), &source) };
             let mut report = Report::new("deploy");
             report.deployed.changed = changed;
             for kind in kinds {
@@ -537,16 +539,19 @@ mod tests {
             }
             journal.leaves_nothing_to_retry(&report)
         };
-        for (service, kinds, changed, expected) in [
-            ("https://a.example", &[Refused][..], false, true),
-            ("https://a.example", &[Refused], true, false),
-            ("https://a.example", &[], false, false),
-            ("https://a.example", &[Temporary], false, false),
-            ("https://a.example", &[Refused, Temporary], false, false),
-            ("https://b.example", &[Temporary], false, true),
-            ("https://b.example", &[Temporary], true, false),
+        let (a, b) = (Some("https://a.example"), Some("https://b.example"));
+        for (services, kinds, changed, expected) in [
+            ([a, a], &[Refused][..], false, true),
+            ([a, a], &[Refused], true, false),
+            ([a, a], &[], false, false),
+            ([a, a], &[Temporary], false, false),
+            ([a, a], &[Refused, Temporary], false, false),
+            ([a, b], &[Temporary], false, true),
+            ([a, b], &[Temporary], true, false),
+            ([a, None], &[Temporary], false, false),
+            ([None, b], &[Temporary], false, false),
         ] {
-            assert_eq!(nothing_to_retry(service, kinds, changed), expected, "{service} {kinds:?} {changed}");
+            assert_eq!(nothing_to_retry(services, kinds, changed), expected, "{services:?} {kinds:?}");
         }
         assert!(is_pipe(Path::new("/dev/null")) && !is_pipe(Path::new("/dev")) && !is_pipe(Path::new("/c")));
     }

@@ -231,7 +231,7 @@ fn reason(
         state.service.as_ref().is_none_or(|known| *known == service) && state.domains == domains;
     if let Some(since) = state.pending_since {
         Some(Reason::Pending(since))
-    } else if leaf.leaf.is_none() || leaf.leaf != state.leaf || state.has_earlier_leaf() {
+    } else if leaf.leaf != state.leaf || state.has_earlier_leaf() {
         Some(Reason::Renewed)
     } else if state.missing_since.is_some() {
         Some(Reason::FilesBack)

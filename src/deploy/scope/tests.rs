@@ -1,4 +1,4 @@
-//! What is known of an account before anything is sent, and what follows from it.
+//! Decisions before anything is sent, each with the account and the edges that lead to it.
 
 use serde_json::{Value, json};
 use time::macros::datetime;

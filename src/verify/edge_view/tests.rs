@@ -1,4 +1,4 @@
-//! What follows from the observations of an edge.
+//! Conclusions from the observations of an edge.
 
 use super::*;
 use crate::sightings::Sighting;

@@ -1,4 +1,4 @@
-//! What the handshakes of a round show together.
+//! Rounds of handshakes, each with its combined result.
 
 use edgecert_workload::der::ForgedCert;
 
