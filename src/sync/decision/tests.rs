@@ -331,7 +331,7 @@ fn superseded_sites_are_recorded() {
 fn edges_show_what_is_recorded() {
     let other = OtherLeaf { leaf: leaf("bb", 10), covers_site: true };
     let (own_leaf, unreachable) = (|| Some(Shown::Expected), || Some(Shown::Unreachable));
-    // What is recorded of both sites, what the edge of each shows now, and what is recorded then.
+    // The record of both sites before, what the edge of each shows now, and the record afterwards.
     for (before, shown, is_drift, after) in [
         (Synced, [own_leaf(), own_leaf()], false, [Served, Served]),
         (Served, [own_leaf(), unreachable()], false, [Served, Synced]),
