@@ -199,7 +199,7 @@ impl<'l> Scope<'_, 'l> {
 
     /// Whether a record is known to hold the leaf, and no edge shows another one.
     pub(super) fn holds_leaf(&self, record: u64) -> bool {
-        self.deployments.record_holds(record, &self.leaf) && self.survey.leaf_of(record).is_none()
+        self.deployments.record_holds(record, &self.leaf) && !self.survey.is_replaced(record)
     }
 
     /// Whether the record that a site is bound to holds the leaf.

@@ -1,7 +1,7 @@
 //! Observes what the edge serves before anything is sent: which sites already have the leaf, and which leaves are in
 //! the records that may be replaced.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -32,6 +32,8 @@ pub(super) struct Survey {
     views: HashMap<u64, EdgeView>,
     /// The other leaf that the edge serves for a record; if there are several, the one that was issued last.
     leaves: HashMap<u64, Leaf>,
+    /// The records for which an edge serves another leaf, even if that does not cover the site.
+    replaced: HashSet<u64>,
 }
 
 impl Survey {
@@ -70,6 +72,7 @@ impl Survey {
                     *known = leaf.clone();
                 }
             }
+            self.replaced.extend(site.cert_id.filter(|_| view.has_other_leaf()));
             self.views.insert(site.id, view);
         }
     }
@@ -92,7 +95,12 @@ impl Survey {
         self.views.get(&site)
     }
 
-    /// The other leaf that the edge serves for a record.
+    /// Whether an edge serves another leaf for a record.
+    pub(super) fn is_replaced(&self, record: u64) -> bool {
+        self.replaced.contains(&record)
+    }
+
+    /// The other leaf that the edge serves for a record, if it covers the site.
     pub(super) fn leaf_of(&self, record: u64) -> Option<&Leaf> {
         self.leaves.get(&record)
     }

@@ -31,6 +31,7 @@ struct Listed {
     records: Value,
     /// Whether the leaf in each record was issued later than the new one.
     is_newer: bool,
+    must_stay: bool,
     /// Whether the new certificate covers all names of the leaf in each record.
     keeps_names: bool,
 }
@@ -40,7 +41,13 @@ impl Default for Listed {
     fn default() -> Self {
         let site = json!({"id": 10, "domain": "a.example", "cert_id": 5});
         let record = json!({"id": 5, "domain": "a.example", "name": "a.example"});
-        Self { sites: json!([site]), records: json!([record]), is_newer: false, keeps_names: false }
+        Self {
+            sites: json!([site]),
+            records: json!([record]),
+            is_newer: false,
+            must_stay: false,
+            keeps_names: false,
+        }
     }
 }
 
@@ -58,7 +65,7 @@ impl Listed {
             not_after: datetime!(2026-05-01 00:00 UTC),
             issuer: Some("Public CA".into()),
         };
-        let leaf = RecordLeaf { leaf, is_certain: true, must_stay: false };
+        let leaf = RecordLeaf { leaf, is_certain: true, must_stay: self.must_stay };
         let request = PlanRequest {
             covers: &|domain| ["a.example", "b.example"].contains(&domain.host()),
             domains: &[],
@@ -167,6 +174,7 @@ fn guards_have_their_permissions() {
     let reason = "guard a.example: certificate 5 (issuer Public CA, SHA-256 0123456789abcdef) was issued at 2026-02-01T00:00:00Z, later than the new one";
     newer.assert_blocked(reason, OLDER, REPLACED);
     assert_eq!(newer.steps(REBIND), [reason], "every other record would be older, too");
+    assert_eq!(Listed { must_stay: true, ..newer }.steps(OLDER), [reason], "a retry");
 }
 
 /// An account with these sites, each with its record, and with records 5 for `a.example` and 6 for `b.example`.

@@ -58,11 +58,10 @@ struct Scene {
     leaf: Leaf,
     domains: Vec<Domain>,
     deployments: ServiceDeployments,
-    deployed: HashMap<u64, u64>,
     missed: HashMap<u64, u64>,
     verify: Verify,
     guards: Guards,
-    is_retry: bool,
+    repeats_since: Option<OffsetDateTime>,
     force: bool,
     now: OffsetDateTime,
     /// What the edge of site 1 shows; empty: it was not observed.
@@ -77,11 +76,10 @@ impl Scene {
             leaf: leaf("mm", 0),
             domains: Vec::new(),
             deployments: ServiceDeployments::default(),
-            deployed: HashMap::new(),
             missed: HashMap::new(),
             verify: Verify::Auto,
             guards: Guards::default(),
-            is_retry: false,
+            repeats_since: None,
             force: false,
             now: day(0),
             shown: Vec::new(),
@@ -114,11 +112,10 @@ impl Scene {
             domains: &self.domains,
             account: &account,
             deployments: &self.deployments,
-            deployed: &self.deployed,
             missed: &self.missed,
             verify: self.verify,
             allow: Allow { rebind: false, guards: self.guards },
-            is_retry: self.is_retry,
+            repeats_since: self.repeats_since,
             force: self.force,
             now: self.now,
             survey,
@@ -201,7 +198,8 @@ fn later_lineage_supersedes_unless_older_is_allowed() {
         let scene = || {
             Scene::with(|scene| {
                 scene.deployments = deployments(&[("second", leaf("zz", 1))]);
-                (scene.guards.allow_older, scene.is_retry) = (allow_older, is_retry);
+                scene.guards.allow_older = allow_older;
+                scene.repeats_since = is_retry.then_some(day(0));
             })
         };
         let superseded = NotNeeded::Superseded { lineage: "second".into(), issued: day(1) };
@@ -213,7 +211,7 @@ fn later_lineage_supersedes_unless_older_is_allowed() {
 #[test]
 fn site_is_current_if_it_has_the_leaf() {
     type Edit = fn(&mut Scene);
-    let deployed: Edit = |scene| scene.deployed = HashMap::from([(1, 5)]);
+    let deployed: Edit = |scene| scene.deployments = deployments(&[("own", leaf("mm", 0))]);
     let shows: Edit = |scene| scene.shown = vec![Shown::Expected];
     let rows: [(&[Edit], bool); 17] = [
         (&[], false),
@@ -232,7 +230,7 @@ fn site_is_current_if_it_has_the_leaf() {
         (&[|scene| scene.shown = vec![Shown::Unreachable]], false),
         (&[deployed, |scene| scene.shown = vec![Shown::Refusal]], false),
         (&[deployed, |scene| scene.shown = vec![other(leaf("old", -1))]], false),
-        (&[|scene| (scene.deployed, scene.verify) = (HashMap::from([(1, 6)]), Verify::Off)], false),
+        (&[deployed, |scene| (scene.sites[0]["cert_id"], scene.verify) = (json!(6), Verify::Off)], false),
     ];
     for (number, (edits, is_current)) in rows.into_iter().enumerate() {
         let scene = Scene::with(|scene| edits.iter().for_each(|edit| edit(scene)));
@@ -254,7 +252,7 @@ fn later_leaf_of_a_record_is_known() {
         (vec![second("aa", 0)], None, None),
         (vec![second("mm", 0)], None, None),
         (vec![own("zz", 0)], None, None),
-        (vec![second("zz", 0)], Some(leaf("qq", 0)), None),
+        (vec![second("zz", 0)], Some(leaf("qq", 0)), Some("zz")),
         (vec![second("zz", 0)], Some(leaf("zz", 0)), Some("zz")),
         // What the edge serves counts like what was stored.
         (vec![], Some(leaf("aa", 1)), Some("aa")),
@@ -276,6 +274,24 @@ fn later_leaf_of_a_record_is_known() {
             scene.now = day(91) + time::Duration::seconds(seconds);
         });
         assert_eq!(scene.decide(|scope| scope.later_leaf(5).is_some()), expected, "until it expires");
+    }
+}
+
+#[test]
+fn retry_leaves_what_replaced_its_leaf() {
+    let second = ("second", leaf("zz", 1));
+    for (stored, since, must_stay) in [
+        (vec![("own", leaf("mm", 0)), second.clone()], Some(-1), true),
+        (vec![("own", leaf("mm", 0)), second.clone()], None, false),
+        (vec![("own", leaf("mm", 0)), second.clone()], Some(0), false),
+        (vec![second], Some(-1), false),
+        (vec![("own", leaf("mm", 1))], Some(-1), false),
+    ] {
+        let scene = Scene::with(|scene| {
+            (scene.deployments, scene.repeats_since) = (deployments(&stored), since.map(day));
+        });
+        let found = scene.decide(|scope| scope.later_leaf(5).unwrap().must_stay);
+        assert_eq!(found, must_stay, "{stored:?} {since:?}");
     }
 }
 
@@ -333,19 +349,22 @@ fn findings_say_what_visitors_get() {
 #[test]
 fn first_leaf_of_a_group_decides_on_the_rest() {
     let other_leaf = || other(leaf("old", -1));
-    for (shown, deployed, may_be_current) in [
-        (vec![], None, false),
-        (vec![], Some(1), true),
-        (vec![Shown::Expected], None, true),
-        (vec![other_leaf()], Some(1), false),
-        (vec![Shown::Unreachable], None, false),
-        (vec![Shown::Unreachable, Shown::Expected], None, true),
-        (vec![Shown::Expected, other_leaf()], None, true),
+    for (shown, is_deployed, may_be_current) in [
+        (vec![], false, false),
+        (vec![], true, true),
+        (vec![Shown::Expected], false, true),
+        (vec![other_leaf()], true, false),
+        (vec![Shown::Unreachable], false, false),
+        (vec![Shown::Unreachable, Shown::Expected], false, true),
+        (vec![Shown::Expected, other_leaf()], false, true),
     ] {
         let mut scene = Scene::new();
         scene.sites =
             (1..4).map(|id| json!({"id": id, "domain": format!("x{id}.example"), "cert_id": 5})).collect();
         scene.leaf.names = vec!["*.example".into()];
+        if is_deployed {
+            scene.deployments = deployments(&[("own", leaf("mm", 0))]);
+        }
         scene.decide(|scope| {
             let (mut survey, groups, observed) = (Survey::default(), scope.survey_groups(), shown.len());
             for (site, shown) in scope.account.sites.iter().copied().zip(shown) {
@@ -353,8 +372,7 @@ fn first_leaf_of_a_group_decides_on_the_rest() {
                 view.show(1, shown);
                 survey.add([(site, view)].into_iter());
             }
-            let deployed = deployed.map(|site| (site, 5)).into_iter().collect();
-            assert_eq!(survey.may_be_current(&groups[0], &deployed), may_be_current, "{deployed:?}");
+            assert_eq!(survey.may_be_current(&groups[0], scope), may_be_current);
             assert_eq!(survey.due(&groups, |_, _| true).len(), 3 - observed);
             assert!(survey.due(&groups, |_, _| false).is_empty());
         });

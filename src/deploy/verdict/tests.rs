@@ -95,7 +95,7 @@ fn format(verdict: &Verdict) -> String {
 }
 
 fn failed(error: AttemptError) -> RequestError {
-    RequestError { request: String::new(), attempts: 1, may_be_done: error.may_be_done(), error }
+    RequestError { attempts: 1, may_be_done: error.may_be_done(), error }
 }
 
 fn refused() -> AttemptError {
@@ -103,7 +103,7 @@ fn refused() -> AttemptError {
 }
 
 fn unreachable() -> AttemptError {
-    AttemptError::Unreachable { host: "api".into(), reason: "no route".into() }
+    AttemptError::NoResponse { message: "no route".into(), reason: "no route".into(), is_sent: false }
 }
 
 fn garbled() -> AttemptError {
@@ -212,7 +212,7 @@ fn site_must_be_bound_to_the_record() {
         ),
         (
             |scene| (*scene.now(), scene.binding) = (site(Some(6)), Some(Err(failed(unreachable())))),
-            "queued: bound to certificate 6 instead of the uploaded 5: cannot reach the service at api: no route!",
+            "queued: bound to certificate 6 instead of the uploaded 5: no route!",
         ),
     ]);
 }
@@ -222,7 +222,7 @@ fn site_must_be_bound_to_the_record() {
 fn failed_upload_is_repeated_or_refused() {
     assert_verdicts(&[
         (|scene| scene.refuse(refused()), "refused: the service refused the request (400)"),
-        (|scene| scene.refuse(unreachable()), "queued: cannot reach the service at api: no route"),
+        (|scene| scene.refuse(unreachable()), "queued: no route"),
         (
             |scene| scene.refuse(garbled()),
             "queued: the service sent a response (200) that cannot be understood",

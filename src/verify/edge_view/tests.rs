@@ -60,7 +60,7 @@ fn every_address_counts() {
         (false, vec![failed(Unreachable)], "unverified 0/1"),
     ] {
         let mut view = view(is_strict, &shown);
-        let (served, addresses) = view.served_of();
+        let ServedOf { served, addresses } = view.served_of();
         let facts = [
             (view.is_served(), "served "),
             (view.is_current(), "current "),
