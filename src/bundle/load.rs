@@ -96,3 +96,63 @@ impl Files {
 fn parent(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use edgecert_workload::Authority;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn leaf_on_disk_is_compared_with_the_known_one() {
+        let directory = TempDir::new().unwrap();
+        let chain = Authority::new("Test").unwrap().issue(&["a.example".into()]).unwrap().fullchain();
+        let files = Files { cert: directory.path().join("cert.pem"), issuers: None, key: None };
+        let read = |known: Option<&Leaf>| leaf(&files, known);
+        assert!(read(None).is_err_and(|error| error.is_missing()));
+        for text in [chain.clone(), chain.replace('\n', "\r\n")] {
+            fs::write(&files.cert, text).unwrap();
+            let own = read(None).unwrap().unwrap();
+            let other = Leaf { fingerprint: "aa".into(), ..own.clone() };
+            assert_eq!(read(Some(&other)).unwrap().as_ref(), Some(&own));
+            // The known leaf is returned as it is; the file is not parsed.
+            let known = Leaf { names: Vec::new(), ..own };
+            assert_eq!(read(Some(&known)).unwrap(), Some(known));
+        }
+        fs::write(&files.cert, "hello").unwrap();
+        assert_eq!(read(None).unwrap(), None);
+    }
+
+    #[test]
+    fn parent_of_a_bare_name_is_the_current_directory() {
+        assert_eq!([Path::new("x"), Path::new("/a/b")].map(parent), [Path::new("."), Path::new("/a")]);
+    }
+
+    #[test]
+    fn files_may_be_in_the_middle_of_a_renewal() {
+        let authority = Authority::new("Test").unwrap();
+        let [one, other] = [(); 2].map(|()| authority.issue(&["a.example".into()]).unwrap());
+        let (chain, key) = (one.fullchain(), one.key.as_str());
+        let encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAA=\n-----END ENCRYPTED PRIVATE KEY-----\n";
+        let files = Files { cert: "/dev/shm".into(), issuers: None, key: Some("/dev/null".into()) };
+        for (cert, key, expected) in [
+            (chain.as_str(), Some(key), false),
+            (&chain, None, false),
+            (&chain, Some(other.key.as_str()), true),
+            (&chain, Some(&key[..key.len() / 2]), true),
+            (&chain, Some(encrypted), false),
+            (&chain[..chain.len() / 2], Some(key), true),
+        ] {
+            let bundle = Bundle::from_bytes(&files, cert.as_bytes(), None, key.map(str::as_bytes));
+            assert_eq!(bundle.may_be_changing(), expected, "{key:?}");
+        }
+        let are_regular = |cert: &str, key: &str| {
+            Files { cert: cert.into(), issuers: None, key: Some(key.into()) }.are_regular()
+        };
+        assert!(are_regular("/etc/passwd", "/no/such/file"));
+        assert!(!are_regular("/dev/null", "/etc/passwd") && !are_regular("/etc/passwd", "/dev/null"));
+    }
+}
