@@ -76,13 +76,13 @@ struct Connection {
     client: reqwest::Client,
     /// Whether the first response came over HTTP/2; known from the start unless that is offered.
     is_http2: OnceLock<bool>,
-    /// Held by the request that finds that out. Without it, each would open a connection of its own.
+    /// Held by the first request, whose response shows the version. Without it, each would open a connection of its own.
     first: tokio::sync::Mutex<()>,
 }
 
 impl Connection {
-    /// Waits until that is known, or this request is the one that finds it out. That one keeps the guard until it has a
-    /// response.
+    /// Waits until `is_http2` is known, or until this request is the one to find out, which keeps the guard until it has
+    /// a response.
     async fn wait(&self) -> Option<MutexGuard<'_, ()>> {
         if self.is_http2.get().is_some() {
             return None;

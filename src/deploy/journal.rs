@@ -150,13 +150,13 @@ impl Journal {
         self.expected_names = Some(names);
     }
 
-    /// Since when the run is pending that `sync` repeats; `None`: it repeats none.
+    /// If this run is a retry by `sync`: when the deployment became pending.
     pub(super) fn repeats_since(&self) -> Option<OffsetDateTime> {
-        self.pending().and_then(|state| state.pending_since)
+        self.retried().and_then(|state| state.pending_since)
     }
 
-    /// What earlier runs left behind, if `sync` repeats a pending one.
-    fn pending(&self) -> Option<&LineageState> {
+    /// The state before this run, if it is a retry by `sync`.
+    fn retried(&self) -> Option<&LineageState> {
         self.before().filter(|_| self.options.origin == Origin::Retry)
     }
 
@@ -205,7 +205,7 @@ impl Journal {
     pub(super) fn set_leaf(&mut self, leaf: &Certificate) -> Result<(), CommandError> {
         let leaf = leaf.to_leaf();
         let is_other =
-            self.pending().and_then(|state| state.leaf.as_ref()).is_some_and(|known| *known != leaf);
+            self.retried().and_then(|state| state.leaf.as_ref()).is_some_and(|known| *known != leaf);
         self.has_other_names = self.expected_names.as_ref().is_some_and(|names| *names != leaf.names);
         if is_other || self.has_other_names {
             let message = "the lineage was renewed while this run started";

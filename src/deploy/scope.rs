@@ -39,7 +39,7 @@ pub(super) struct Scope<'a, 'l> {
     pub(super) missed: &'a HashMap<u64, u64>,
     pub(super) verify: Verify,
     pub(super) allow: Allow,
-    /// Since when the run is pending that `sync` repeats; `None`: it repeats none.
+    /// If this run is a retry by `sync`: when the deployment became pending.
     pub(super) repeats_since: Option<OffsetDateTime>,
     /// Upload even for sites that have the leaf.
     pub(super) force: bool,
@@ -187,7 +187,7 @@ impl<'l> Scope<'_, 'l> {
         let listing = self.account.listing;
         let requested = self.account.sites.iter().filter(|site| self.requests(site));
         let not_needed = requested.filter_map(|site| {
-            let is_bound_to_leaf = |record| !listing.is_deleted(record) && self.has_leaf(site, record);
+            let is_bound_to_leaf = |record| !listing.is_deleted(record) && self.is_up_to_date(site, record);
             let is_current = || site.config_synced && site.cert_id.is_some_and(is_bound_to_leaf);
             let reason = self
                 .superseded_on(site)
@@ -199,17 +199,17 @@ impl<'l> Scope<'_, 'l> {
 
     /// Whether a record is known to hold the leaf, and no edge shows another one.
     pub(super) fn holds_leaf(&self, record: u64) -> bool {
-        self.deployments.record_holds(record, &self.leaf) && !self.survey.is_replaced(record)
+        self.deployments.record_holds(record, &self.leaf) && !self.survey.serves_other(record)
     }
 
-    /// Whether the record that a site is bound to holds the leaf.
-    fn has_leaf(&self, site: &Site, record: u64) -> bool {
-        let is_deployed = self.holds_leaf(record);
+    /// Whether an upload would change nothing for a site that is bound to this record.
+    fn is_up_to_date(&self, site: &Site, record: u64) -> bool {
+        let holds_leaf = self.holds_leaf(record);
         match self.survey.view(site.id) {
             // Another upload does not make an address respond.
-            Some(view) => view.is_current() || is_deployed && !view.may_change(),
+            Some(view) => view.is_current() || holds_leaf && !view.may_change(),
             // A handshake cannot show the certificate of a site without HTTPS.
-            None => is_deployed && (self.verify == Verify::Off || !site.serves_https()),
+            None => holds_leaf && (self.verify == Verify::Off || !site.serves_https()),
         }
     }
 

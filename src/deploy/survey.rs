@@ -32,8 +32,8 @@ pub(super) struct Survey {
     views: HashMap<u64, EdgeView>,
     /// The other leaf that the edge serves for a record; if there are several, the one that was issued last.
     leaves: HashMap<u64, Leaf>,
-    /// The records for which an edge serves another leaf, even if that does not cover the site.
-    replaced: HashSet<u64>,
+    /// The records for which an edge serves another leaf, whether or not that covers the site.
+    serving_other: HashSet<u64>,
 }
 
 impl Survey {
@@ -72,7 +72,7 @@ impl Survey {
                     *known = leaf.clone();
                 }
             }
-            self.replaced.extend(site.cert_id.filter(|_| view.has_other_leaf()));
+            self.serving_other.extend(site.cert_id.filter(|_| view.has_other_leaf()));
             self.views.insert(site.id, view);
         }
     }
@@ -96,8 +96,8 @@ impl Survey {
     }
 
     /// Whether an edge serves another leaf for a record.
-    pub(super) fn is_replaced(&self, record: u64) -> bool {
-        self.replaced.contains(&record)
+    pub(super) fn serves_other(&self, record: u64) -> bool {
+        self.serving_other.contains(&record)
     }
 
     /// The other leaf that the edge serves for a record, if it covers the site.

@@ -43,7 +43,7 @@ impl Style {
 }
 
 impl Sign {
-    /// The character, the one if signs may be outside ASCII, and the colour.
+    /// The ASCII sign, the Unicode sign and the colour.
     fn look(self) -> (&'static str, &'static str, AnsiColor) {
         match self {
             Self::Ok => ("*", "✓", AnsiColor::Green),

@@ -385,7 +385,7 @@ fn recorded(value: &DeValue<'_>) -> Value {
     Value::deserialize(value).unwrap_or_default()
 }
 
-/// Finds a key of a file that is not valid TOML, in the first line that begins with it, if that line, or the lines that its value takes, can be parsed by
+/// Finds a key in a file that is not valid TOML. Its first line, and the lines that its value takes, must be valid by
 /// themselves.
 fn find<'t>(text: &'t str, key: &str) -> Option<Spanned<DeValue<'t>>> {
     let is_key = |line: &&str| {

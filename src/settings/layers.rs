@@ -22,9 +22,9 @@ use crate::secret::Secret;
 pub(crate) struct Layers<'a> {
     pub(crate) env: &'a Env,
     pub(super) flags: &'a Layer,
-    /// Those of flags, then variables.
+    /// Settings from flags and variables; a flag wins.
     pub(super) given: Layer,
-    /// Where variables have them.
+    /// The variable behind each setting that one gives.
     pub(super) origins: Origins,
     pub(super) file: &'a Configuration,
     /// The API keys that were read.

@@ -21,7 +21,7 @@ const NO_PROXY: [&str; 2] = ["no_proxy", "NO_PROXY"];
 /// Port of an http proxy that names none.
 const DEFAULT_PORT: u16 = 1080;
 
-/// A proxy.
+/// A proxy. Its URL may hold a password, so it has no `Debug`.
 #[derive(Clone)]
 pub(crate) struct Proxy {
     /// Scheme, credentials, host and port.

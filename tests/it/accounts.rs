@@ -176,7 +176,7 @@ fn each_account_is_known() {
     let all = findings(pair.host.hook().env("EDGECERT_BASE_URL", first));
     assert!(has(&all, ["overrides the base_url in 1 of the [[lineage]] entries", ""]), "{all:#?}");
 
-    step("finding_about_the_files_is_told_once");
+    step("finding_about_the_files_is_reported_once");
     pair.lineage.write("privkey.pem", &Lineage::issued_for(&["a.example"]).read("privkey.pem"));
     let output = pair.hook().exits_with(65);
     assert_eq!(output.stderr.matches("edgecert: error:").count(), 1, "{}", output.stderr);

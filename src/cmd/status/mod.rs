@@ -117,7 +117,7 @@ fn add_verdict(verdict: &CheckVerdict<'_>, report: &mut Report) {
 fn open_store(layers: &Layers<'_>, required: bool) -> Result<Option<Store>, CommandError> {
     match layers.state_dir() {
         None if required => Err(SettingsError::no_state_dir().into()),
-        Some(directory) if required || !matches!(directory.try_exists(), Ok(false)) => {
+        Some(directory) if required || directory.try_exists().unwrap_or(true) => {
             Ok(Some(Store::at(&directory)))
         }
         _ => Ok(None),

@@ -40,7 +40,7 @@ pub(crate) struct ModelDeployment<'a> {
     pub(crate) force: bool,
     /// Upload for `domains` and do nothing else.
     pub(crate) upload_only: bool,
-    /// Since when the run is pending that `sync` repeats; `None`: it repeats none.
+    /// If this run is a retry by `sync`: when the deployment became pending.
     pub(crate) repeats_since: Option<OffsetDateTime>,
     pub(crate) deployments: &'a ServiceDeployments,
     pub(crate) missed: &'a HashMap<u64, u64>,

@@ -239,6 +239,21 @@ fn site_is_current_if_it_has_the_leaf() {
 }
 
 #[test]
+fn another_site_shows_that_a_record_holds_another_leaf() {
+    let old = |covers_site| Shown::Other(OtherLeaf { leaf: leaf("old", -1), covers_site });
+    for (shown, is_current) in [(vec![], true), (vec![old(true)], false), (vec![old(false)], false)] {
+        let mut scene = Scene::new();
+        scene.sites = json!([
+            {"id": 1, "domain": "x.example", "cert_id": 5},
+            {"id": 2, "domain": "a.example", "cert_id": 5, "config_synced": true, "https_enabled": false},
+        ]);
+        (scene.deployments, scene.shown) = (deployments(&[("own", leaf("mm", 0))]), shown);
+        let found = scene.decide(|scope| scope.not_needed().remove(&2));
+        assert_eq!(found, is_current.then_some(NotNeeded::Current));
+    }
+}
+
+#[test]
 fn later_leaf_of_a_record_is_known() {
     let own = |fingerprint, issued| ("own", leaf(fingerprint, issued));
     let second = |fingerprint, issued| ("second", leaf(fingerprint, issued));

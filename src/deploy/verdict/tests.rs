@@ -217,7 +217,7 @@ fn site_must_be_bound_to_the_record() {
     ]);
 }
 
-/// Its error is reported once for all its sites.
+/// The error belongs to the upload, not to each site.
 #[test]
 fn failed_upload_is_repeated_or_refused() {
     assert_verdicts(&[

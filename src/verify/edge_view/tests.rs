@@ -156,21 +156,9 @@ fn visitors_accept_valid_leaves_of_the_site() {
 
 /// Records rounds: `+` shows the expected leaf, `-` another one, `/` both.
 fn is_served_after(rounds: &str) -> bool {
-    let mut view = EdgeView::new(false);
-    let address = SocketAddr::from(([192, 0, 2, 1], 443));
-    view.add_addresses(vec![address]);
-    let leaf = Leaf {
-        fingerprint: "other".into(),
-        names: Vec::new(),
-        not_before: datetime!(2026-01-01 00:00 UTC),
-        not_after: datetime!(2026-04-01 00:00 UTC),
-        issuer: None,
-    };
-    let leaf = OtherLeaf { leaf, covers_site: true };
+    let (mut view, address) = (EdgeView::new(false), SocketAddr::from(([192, 0, 2, 1], 443)));
     for round in rounds.chars() {
-        let other = Observation::Other { leaf: Some(leaf.clone()), clients: None };
-        let observation =
-            if round == '+' { Observation::Expected { chain: ServedChain::Same } } else { other };
+        let observation = if round == '+' { expected(ServedChain::Same) } else { other_leaf(true) };
         view.record(address, observation, round == '/');
     }
     assert_eq!(view.stale().is_empty(), view.is_served(), "{rounds}");

@@ -37,7 +37,7 @@ pub(crate) use scrub::scrub_times;
 use skip::require_isolation;
 pub(crate) use skip::{
     PYTHON, cannot_run, print_uncaptured, require, require_from_pypi, require_python_module, require_root,
-    require_tracer, require_trusted_root, step,
+    require_tracer, require_trusted_root,
 };
 pub(crate) use state_files::{DAY, edit_state, set_back, set_back_file, state_files};
 pub(crate) use terminal::screen;
@@ -126,4 +126,10 @@ pub(crate) fn record_of(id: u64, domain: &str, issued: &IssuedCert) -> Value {
         "id": id, "account": 1, "domain": domain, "name": domain, "type": "upload",
         "cert_pem": issued.fullchain(), "key_pem": issued.key,
     })
+}
+
+/// Names the next part of a test, in its output, which is captured and shown if it fails. Parts build on each other.
+#[expect(clippy::print_stdout, reason = "captured, and shown if the test fails")]
+pub(crate) fn step(name: &str) {
+    println!("{name}");
 }

@@ -29,12 +29,6 @@ pub(crate) fn print_uncaptured(line: &str) {
     io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Names what a test shows next, in its output, which is captured and shown if it fails.
-#[expect(clippy::print_stdout, reason = "captured, and shown if the test fails")]
-pub(crate) fn step(name: &str) {
-    println!("{name}");
-}
-
 /// Ends the test because of what this host lacks. Under `cargo test` it fails; `tests/summary`, which reads the
 /// output for `tests/run`, knows the message and counts the test as skipped.
 #[track_caller]
