@@ -40,7 +40,7 @@ pub(crate) async fn load_settled(
     deadline: Deadline,
     in_pool: bool,
 ) -> Result<Bundle, ReadError> {
-    let last = deadline.or_sooner(Deadline::after(MAX_WAIT));
+    let mut waited = Duration::ZERO;
     loop {
         let read = {
             let files = files.clone();
@@ -52,7 +52,7 @@ pub(crate) async fn load_settled(
             Ok(bundle) => bundle.may_be_changing() && files.are_regular(),
             Err(error) => error.is_missing() && parent(&error.path).exists(),
         };
-        if !may_be_changing || last.left() <= PAUSE {
+        if !may_be_changing || waited >= MAX_WAIT || deadline.left() <= PAUSE {
             return loaded;
         }
         log::debug!(
@@ -60,6 +60,7 @@ pub(crate) async fn load_settled(
             text::path(&files.cert)
         );
         tokio::time::sleep(PAUSE).await;
+        waited += PAUSE;
     }
 }
 

@@ -368,7 +368,7 @@ pub(crate) fn run_options(
 }
 
 /// The sites that a run was for or bound, with what earlier runs saw of their edges, those that an earlier run bound
-/// through a record that they share with these, and those that an incomplete listing may lack.
+/// through a record that they share with these, and those that the listing may lack.
 pub(crate) fn recorded_sites(deployed: &Deployed, state: &LineageState) -> Vec<SiteState> {
     let (sites, before) = (&deployed.sites, &state.sites);
     let by_id: HashMap<u64, &SiteState> = before.iter().filter_map(|site| Some((site.id?, site))).collect();
@@ -404,13 +404,11 @@ pub(crate) fn recorded_sites(deployed: &Deployed, state: &LineageState) -> Vec<S
         };
         known.filter(is_still_reached).cloned()
     });
-    let hosts = || sites.iter().map(|site| site.domain.host()).collect::<HashSet<&str>>();
-    let reported = deployed.may_lack_sites.then(hosts);
-    let unlisted = reported.iter().flat_map(|reported| {
-        let known = state.sites_of(state.service.as_deref()).iter();
-        known.filter(|known| !reported.contains(known.domain.host())).cloned()
-    });
-    recorded.chain(unlisted).collect()
+    let known = state.sites_of(state.service.as_deref()).iter();
+    let is_hidden = |known: &&SiteState| {
+        deployed.hidden.contains(&known.domain) && !sites.iter().any(|site| site.domain == known.domain)
+    };
+    recorded.chain(known.filter(is_hidden).cloned()).collect()
 }
 
 #[cfg(test)]
@@ -459,7 +457,7 @@ mod tests {
     #[test]
     fn sites_that_were_not_listed_stay_recorded() {
         let begun = OffsetDateTime::UNIX_EPOCH;
-        let finish = |before: Option<&LineageState>, fingerprint: &str, domains: &[&str], may_lack_sites| {
+        let finish = |before: Option<&LineageState>, fingerprint: &str, domains: &[&str], hidden: &[&str]| {
             let service = Some("https://api.example.net".to_owned());
             let options = RunOptions { service, origin: Origin::Hook, ..RunOptions::default() };
             let (names, fingerprint) = (Vec::new(), fingerprint.to_owned());
@@ -468,7 +466,8 @@ mod tests {
             let mut state = LineageState::begin(before.cloned(), source, &options, Some(leaf), begun);
             let site = |domain: &&str| SiteReport::new(&domain.parse().unwrap(), Outcome::Served, None);
             let sites = domains.iter().map(site).collect();
-            let deployed = Deployed { sites, may_lack_sites, ..Deployed::default() };
+            let hidden = hidden.iter().map(|domain| domain.parse().unwrap()).collect();
+            let deployed = Deployed { sites, hidden, ..Deployed::default() };
             let sites = recorded_sites(&deployed, &state);
             state.finish((0, None), sites, &ChangedRecords::default(), &options, begun);
             state
@@ -477,10 +476,12 @@ mod tests {
             let shown = |site: &SiteState| (site.domain.spelled().to_owned(), site.leaf.clone().unwrap());
             state.sites.iter().map(shown).collect::<Vec<_>>()
         };
-        let (a, b) = (("a.example".to_owned(), "bb".to_owned()), ("b.example".to_owned(), "aa".to_owned()));
-        let first = finish(None, "aa", &["a.example", "b.example"], false);
-        assert_eq!(shown(&finish(Some(&first), "bb", &["a.example"], true)), [a.clone(), b]);
-        assert_eq!(shown(&finish(Some(&first), "bb", &["a.example"], false)), [a]);
+        let site = |domain: &str, leaf: &str| (domain.to_owned(), leaf.to_owned());
+        let first = finish(None, "aa", &["a.example", "b.example"], &[]);
+        let renewed = |hidden: &[&str]| shown(&finish(Some(&first), "bb", &["a.example"], hidden));
+        assert_eq!(renewed(&["b.example"]), [site("a.example", "bb"), site("b.example", "aa")]);
+        assert_eq!(renewed(&["a.example"]), [site("a.example", "bb")]);
+        assert_eq!(renewed(&[]), [site("a.example", "bb")]);
     }
 
     /// The exit code that is recorded of a run; `None`: no state is left.

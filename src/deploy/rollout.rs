@@ -14,7 +14,7 @@ use super::survey::Survey;
 use super::upload::UploadResult;
 use super::verdict::{failed_upload, report_pending, report_untouched};
 use super::{ClientCache, Deployment, Journal};
-use crate::api::{Client, Gap, Listing, MAX_CONCURRENT_REQUESTS};
+use crate::api::{Client, Gap, MAX_CONCURRENT_REQUESTS};
 use crate::check::Vetted;
 use crate::clock;
 use crate::error::{CommandError, ErrorKind};
@@ -24,7 +24,7 @@ use crate::plan::{Account, Allow, IndexedListing, Plan, Step, Target};
 use crate::progress::Phase;
 use crate::report::{Report, ServingReport};
 use crate::settings::{Settings, Verify};
-use crate::state::ServiceDeployments;
+use crate::state::{LineageState, ServiceDeployments};
 use crate::text;
 use crate::verify::Edge;
 
@@ -70,7 +70,8 @@ impl Rollout<'_> {
         };
         let result = self.run_planned(listing, report).await;
         if listing.listing().gaps().next().is_some() {
-            report_gaps(&Names::of(self.vetted.chain().leaf.dns_names()), listing.listing(), report);
+            let names = Names::of(self.vetted.chain().leaf.dns_names());
+            report_gaps(&names, listing, self.journal.before(), report);
         }
         result
     }
@@ -210,9 +211,21 @@ impl Rollout<'_> {
 }
 
 /// Reports what the listing may lack: as an error if that may be a site or a record for the certificate.
-pub(super) fn report_gaps(names: &Names, listing: &Listing, report: &mut Report) {
-    report.deployed.may_lack_sites = !listing.sites.gaps.is_empty();
-    for gap in listing.gaps() {
+pub(super) fn report_gaps(
+    names: &Names,
+    listing: &IndexedListing,
+    before: Option<&LineageState>,
+    report: &mut Report,
+) {
+    let gaps = &listing.listing().sites.gaps;
+    let is_hidden = |domain: &&Domain| {
+        names.cover(domain)
+            && !listing.has_site(domain.host())
+            && gaps.iter().any(|gap| gap.may_hide(|hidden| hidden == *domain))
+    };
+    let known = before.iter().flat_map(|state| &state.sites).map(|site| &site.domain);
+    report.deployed.hidden = known.filter(is_hidden).cloned().collect();
+    for gap in listing.listing().gaps() {
         if gap.may_hide(|domain| names.cover(domain)) {
             report.fail(incomplete_listing(gap));
         } else {

@@ -197,9 +197,9 @@ impl<'l> Scope<'_, 'l> {
         not_needed.collect()
     }
 
-    /// Whether a record is known to hold the leaf, and no edge shows another one.
+    /// Whether a record is known to hold the leaf.
     pub(super) fn holds_leaf(&self, record: u64) -> bool {
-        self.deployments.record_holds(record, &self.leaf) && !self.survey.serves_other(record)
+        self.deployments.record_holds(record, &self.leaf)
     }
 
     /// Whether an upload would change nothing for a site that is bound to this record.

@@ -1,7 +1,7 @@
 //! Observes what the edge serves before anything is sent: which sites already have the leaf, and which leaves are in
 //! the records that may be replaced.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -32,8 +32,6 @@ pub(super) struct Survey {
     views: HashMap<u64, EdgeView>,
     /// The other leaf that the edge serves for a record; if there are several, the one that was issued last.
     leaves: HashMap<u64, Leaf>,
-    /// The records for which an edge serves another leaf, whether or not that covers the site.
-    serving_other: HashSet<u64>,
 }
 
 impl Survey {
@@ -72,7 +70,6 @@ impl Survey {
                     *known = leaf.clone();
                 }
             }
-            self.serving_other.extend(site.cert_id.filter(|_| view.has_other_leaf()));
             self.views.insert(site.id, view);
         }
     }
@@ -81,23 +78,16 @@ impl Survey {
     /// have deployed it.
     pub(super) fn may_be_current(&self, group: &SurveyGroup<'_>, scope: &Scope<'_, '_>) -> bool {
         let mut views = group.wanted.iter().filter_map(|site| self.views.get(&site.id));
-        match views.find(|view| view.has_leaf()) {
-            Some(first) => !first.has_other_leaf(),
-            None => {
-                let mut records = group.wanted.iter().filter_map(|site| site.cert_id);
-                records.any(|record| scope.holds_leaf(record))
-            }
+        if let Some(first) = views.find(|view| view.has_leaf()) {
+            return !first.has_other_leaf();
         }
+        let mut records = group.wanted.iter().filter_map(|site| site.cert_id);
+        records.any(|record| scope.holds_leaf(record))
     }
 
     /// What the edge of a site serves; `None` if it was not observed.
     pub(super) fn view(&self, site: u64) -> Option<&EdgeView> {
         self.views.get(&site)
-    }
-
-    /// Whether an edge serves another leaf for a record.
-    pub(super) fn serves_other(&self, record: u64) -> bool {
-        self.serving_other.contains(&record)
     }
 
     /// The other leaf that the edge serves for a record, if it covers the site.

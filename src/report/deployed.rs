@@ -32,9 +32,9 @@ pub(crate) struct Deployed {
     /// For the state; not part of the JSON object.
     #[serde(skip)]
     pub(crate) records: ChangedRecords,
-    /// Whether the account may have sites that were not listed; not part of the JSON object.
+    /// The recorded sites that an incomplete listing may lack; not part of the JSON object.
     #[serde(skip)]
-    pub(crate) may_lack_sites: bool,
+    pub(crate) hidden: Vec<Domain>,
     /// The planned steps; `None` except for `plan` and `deploy --dry-run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<Vec<Step>>,

@@ -35,6 +35,8 @@ pub(crate) struct StoredLeaf {
     pub(crate) leaf: Rc<Leaf>,
     /// Whether the service confirmed the upload.
     pub(crate) is_certain: bool,
+    /// Whether it was only seen at the edge.
+    is_seen: bool,
 }
 
 /// The deployment of a lineage to a site.
@@ -64,6 +66,7 @@ impl Deployments {
                     lineage: lineage.to_owned(),
                     leaf: share(&known.leaf),
                     is_certain: !holder.is_doubtful,
+                    is_seen: holder.is_seen,
                 });
             }
         }
@@ -147,8 +150,13 @@ impl ServiceDeployments {
             // A lineage forgets its own; the clock may have been set back in between.
             stored.is_none_or(|stored| stored.lineage == leaf.lineage || leaf.at > stored.at)
         };
-        let maybe = self.known_in(record).iter().filter(|leaf| !leaf.is_certain);
-        stored.into_iter().chain(maybe.filter(is_since)).collect()
+        // A later one may have been stored before, and not have reached the edge yet.
+        let is_later = |leaf: &StoredLeaf| {
+            stored.is_some_and(|seen| seen.is_seen && leaf.leaf.not_before > seen.leaf.not_before)
+        };
+        let known = self.known_in(record).iter();
+        let others = known.filter(|leaf| if leaf.is_certain { is_later(leaf) } else { is_since(leaf) });
+        stored.into_iter().chain(others).collect()
     }
 
     /// Whether another lineage has stored its leaf in a record after this one had, both since a time.
@@ -161,8 +169,9 @@ impl ServiceDeployments {
     /// Whether a record is known to hold a leaf.
     pub(crate) fn record_holds(&self, record: u64, leaf: &Leaf) -> bool {
         let known = self.leaves_in(record);
-        let has_leaf = |stored: &&StoredLeaf| stored.leaf.fingerprint == leaf.fingerprint;
-        known.iter().any(|stored| stored.is_certain) && known.iter().all(has_leaf)
+        let has_leaf =
+            |stored: &&StoredLeaf| stored.is_certain && stored.leaf.fingerprint == leaf.fingerprint;
+        !known.is_empty() && known.iter().all(has_leaf)
     }
 
     /// The leaf of the last upload to a record that the service confirmed. Two lineages may have used the record: what was
@@ -249,12 +258,18 @@ mod tests {
     }
 
     #[test]
-    fn leaf_seen_at_the_edge_leaves_one_that_was_stored() {
-        let mut seen = begin(None, leaf("aa", ISSUED), DAY_2);
+    fn leaf_seen_at_the_edge_leaves_a_later_one_that_was_stored() {
+        let mut seen = begin(None, leaf("bb", DAY_1), DAY_2);
         finish(&mut seen, 0, served(), &ChangedRecords::default(), DAY_2);
-        let stored = deployed(leaf("bb", DAY_1), DAY_1);
-        assert_eq!(issued([&seen, &stored]), DAY_1, "it may not have reached the edge");
-        assert_eq!(issued([&seen, &seen]), ISSUED);
+        for (issued, expected) in [(DAY_2, &["bb", "cc"][..]), (DAY_1, &["bb"]), (ISSUED, &["bb"])] {
+            let stored = deployed(leaf("cc", issued), DAY_1);
+            let known = deployments([&seen, &stored]).of_service(SERVICE);
+            let held = known.leaves_in(5).into_iter().map(|known| known.leaf.fingerprint.as_str());
+            assert_eq!(held.collect::<Vec<_>>(), expected, "it may not have reached the edge: {issued}");
+        }
+        let stored = deployed(leaf("bb", DAY_1), DAY_2 + time::Duration::HOUR);
+        let known = deployments([&deployed(leaf("cc", DAY_2), DAY_1), &stored]).of_service(SERVICE);
+        assert_eq!(known.leaves_in(5).len(), 1, "it was replaced");
     }
 
     #[test]
@@ -296,7 +311,16 @@ mod tests {
         let first = deployed(leaf("aa", ISSUED), DAY_1);
         let running = begin(Some(first.clone()), leaf("bb", DAY_1), DAY_2);
         let later = deployed(leaf("bb", DAY_1), DAY_2);
-        for (states, held) in [([&first, &first], "aa"), ([&first, &running], ""), ([&first, &later], "bb")] {
+        let mut repeated = begin(Some(first.clone()), leaf("aa", ISSUED), DAY_2);
+        let lost = ChangedRecords { maybe_stored: vec![5], ..ChangedRecords::default() };
+        finish(&mut repeated, 76, Vec::new(), &lost, DAY_2 + time::Duration::HOUR);
+        for (states, held) in [
+            ([&first, &first], "aa"),
+            ([&first, &running], ""),
+            ([&first, &later], "bb"),
+            ([&later, &repeated], ""),
+            ([&repeated, &repeated], ""),
+        ] {
             for fingerprint in ["aa", "bb"] {
                 let known = deployments(states).of_service(SERVICE);
                 assert_eq!(known.record_holds(5, &leaf(fingerprint, ISSUED)), fingerprint == held, "{held}");

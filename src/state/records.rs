@@ -30,13 +30,15 @@ pub(super) struct RememberedLeaf {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Holder {
     pub(super) id: u64,
-    /// End of the run that stored it. If it was only seen at the edge, when it was issued: others may have stored a leaf
-    /// since that has not reached the edge.
+    /// End of the run that stored it.
     #[serde(with = "rfc3339::millis")]
     pub(super) at: OffsetDateTime,
     /// Whether it may hold an earlier leaf instead: the response to the upload was lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_doubtful: bool,
+    /// Whether the run only saw it at the edge, which a later leaf may not have reached yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_seen: bool,
 }
 
 /// The records in which a run stored a leaf.
@@ -45,6 +47,8 @@ struct Stored {
     records: BTreeSet<u64>,
     /// Those that may hold it.
     maybe: BTreeSet<u64>,
+    /// Whether the run did not store it, but saw it at the edge.
+    is_seen: bool,
 }
 
 impl RecordMemory {
@@ -63,9 +67,10 @@ impl RecordMemory {
             None => RememberedLeaf { service: service.into(), leaf: leaf.clone(), records: Vec::new() },
         };
         entry.records.retain(|holder| !(holder.is_doubtful && stored.maybe.contains(&holder.id)));
-        let certain = stored.records.iter().map(|&id| Holder { id, at, is_doubtful: false });
+        let certain =
+            stored.records.iter().map(|&id| Holder { id, at, is_doubtful: false, is_seen: stored.is_seen });
         let doubtful = stored.maybe.difference(&stored.records);
-        let doubtful = doubtful.map(|&id| Holder { id, at, is_doubtful: true });
+        let doubtful = doubtful.map(|&id| Holder { id, at, is_doubtful: true, is_seen: false });
         entry.records.extend(certain.chain(doubtful));
         self.0.push(entry);
         self.0.retain(|known| !known.records.is_empty());
@@ -105,13 +110,13 @@ impl LineageState {
             let served = sites.iter().filter(|site| site.outcome == Outcome::Served);
             let observed = served.filter_map(|site| site.cert_id);
             let records = memory.without_known(service, leaf, observed);
-            memory.add(service, leaf, leaf.not_before, &Stored { records, ..Stored::default() });
+            memory.add(service, leaf, now, &Stored { records, is_seen: true, ..Stored::default() });
             let records = changed.stored.iter().copied().collect();
             let mut maybe: BTreeSet<u64> = changed.maybe_stored.iter().copied().collect();
             if changed.is_any_possible {
                 maybe.extend(memory.records_of(service));
             }
-            memory.add(service, leaf, now, &Stored { records, maybe });
+            memory.add(service, leaf, now, &Stored { records, maybe, is_seen: false });
         }
         self.records = memory;
     }
@@ -143,7 +148,7 @@ mod tests {
 
     fn add(memory: &mut RecordMemory, service: &str, fingerprint: &str, records: &[u64], maybe: &[u64]) {
         let [records, maybe] = [records, maybe].map(|list| list.iter().copied().collect());
-        memory.add(service, &leaf(fingerprint, ISSUED), DAY_1, &Stored { records, maybe });
+        memory.add(service, &leaf(fingerprint, ISSUED), DAY_1, &Stored { records, maybe, is_seen: false });
     }
 
     /// Formats each remembered leaf as `fingerprint records maybe`.

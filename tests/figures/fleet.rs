@@ -41,36 +41,36 @@ const fn ratio(row: u8, name: &'static str, goal: Goal) -> Figure {
     Figure { row, name, unit: Unit::Ratio, goal }
 }
 
-const BESIDE: Figure = ratio(6, "renewal beside 10,000 lineages / alone, instructions", Goal::AtMost(1.05));
+const BESIDE: Figure = ratio(6, "renewal beside 10,000 lineages / alone, instructions", Goal::AtMost(1.1));
 const IN_LARGE_ACCOUNT: [Figure; 2] = [
     Figure {
         row: 7,
         name: "first deploy in an account of 10,000 sites, instructions",
         unit: Unit::Instructions,
-        goal: Goal::AtMost(300e6),
+        goal: Goal::AtMost(400e6),
     },
-    Figure { row: 7, name: "the same, peak memory", unit: Unit::Bytes, goal: Goal::AtMost(20e6) },
+    Figure { row: 7, name: "the same, peak memory", unit: Unit::Bytes, goal: Goal::AtMost(16e6) },
 ];
 const SMALL_UNCHANGED: [Figure; 2] = [
-    ratio(8, "sync, 10,000 unchanged, account of 10 / cat, wall", Goal::AtMost(0.4)),
-    ratio(8, "the same, CPU", Goal::None),
+    ratio(8, "sync, 10,000 unchanged, account of 10 / cat, wall", Goal::None),
+    ratio(8, "the same, CPU", Goal::AtMost(3.5)),
 ];
 const LARGE_UNCHANGED: [Figure; 2] = [
-    ratio(8, "sync, 10,000 unchanged, account of 10,000 / cat, wall", Goal::AtMost(0.8)),
-    ratio(8, "the same, CPU", Goal::None),
+    ratio(8, "sync, 10,000 unchanged, account of 10,000 / cat, wall", Goal::None),
+    ratio(8, "the same, CPU", Goal::AtMost(3.5)),
 ];
 const MEMORY: [Figure; 2] = [
     Figure {
         row: 9,
         name: "its peak memory in the large account",
         unit: Unit::Bytes,
-        goal: Goal::AtMost(20e6),
+        goal: Goal::AtMost(25e6),
     },
     Figure {
         row: 9,
         name: "its growth for a site and lineage, from 1,000",
         unit: Unit::Bytes,
-        goal: Goal::AtMost(1_000.0),
+        goal: Goal::None,
     },
 ];
 

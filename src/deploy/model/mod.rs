@@ -66,7 +66,7 @@ impl ModelDeployment<'_> {
     pub(crate) fn run(&self, world: &mut World) -> Option<ModelResult> {
         let mut report = Report::new("deploy");
         let is_finished = self.roll_out(world, &mut report)?;
-        report_gaps(&names_of(&world.leaves[self.leaf]), self.listing.listing(), &mut report);
+        report_gaps(&names_of(&world.leaves[self.leaf]), self.listing, Some(self.known), &mut report);
         if let Err(error) = is_finished {
             report.fail(error);
         }

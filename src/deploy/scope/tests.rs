@@ -45,7 +45,8 @@ fn deployments(deployed: &[(&str, Leaf)]) -> ServiceDeployments {
             leaf: None,
             edge: EdgeMemory::default(),
         };
-        state.finish((0, None), vec![site], &ChangedRecords::default(), &options, day(0));
+        let changed = ChangedRecords { stored: vec![5], ..ChangedRecords::default() };
+        state.finish((0, None), vec![site], &changed, &options, leaf.not_before);
         all.add(lineage, &state);
     }
     all.of_service(SERVICE)
@@ -235,21 +236,6 @@ fn site_is_current_if_it_has_the_leaf() {
     for (number, (edits, is_current)) in rows.into_iter().enumerate() {
         let scene = Scene::with(|scene| edits.iter().for_each(|edit| edit(scene)));
         assert_eq!(scene.not_needed(), is_current.then_some(NotNeeded::Current), "row {number}");
-    }
-}
-
-#[test]
-fn another_site_shows_that_a_record_holds_another_leaf() {
-    let old = |covers_site| Shown::Other(OtherLeaf { leaf: leaf("old", -1), covers_site });
-    for (shown, is_current) in [(vec![], true), (vec![old(true)], false), (vec![old(false)], false)] {
-        let mut scene = Scene::new();
-        scene.sites = json!([
-            {"id": 1, "domain": "x.example", "cert_id": 5},
-            {"id": 2, "domain": "a.example", "cert_id": 5, "config_synced": true, "https_enabled": false},
-        ]);
-        (scene.deployments, scene.shown) = (deployments(&[("own", leaf("mm", 0))]), shown);
-        let found = scene.decide(|scope| scope.not_needed().remove(&2));
-        assert_eq!(found, is_current.then_some(NotNeeded::Current));
     }
 }
 

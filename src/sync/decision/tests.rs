@@ -71,56 +71,6 @@ fn record(site: &Site) -> Record {
     Record { id: site.id, name: None, domains, is_system_issued: false }
 }
 
-/// Decides on a lineage that a later one supersedes for a.example.
-fn decide_on<T>(own: &LineageState, listing: Listing, then: impl FnOnce(Decision<'_, '_>) -> T) -> T {
-    let other = deployed(leaf("bb", 10), &[("a.example", Some(1), Served)]);
-    let mut deployments = Deployments::default();
-    deployments.add("own", own);
-    deployments.add("other", &other);
-    let settings = Arc::new(settings());
-    let deployments = deployments.of_service(&settings.base_url.to_string());
-    let place = ("own".to_owned(), Source::of_file("/c"), None);
-    let on_disk = LeafOnDisk { is_missing: false, leaf: own.leaf.clone() };
-    let options = (Vec::new(), Given::default(), Origin::Standing);
-    let lineage = Candidate::new(place, settings, options, on_disk, Some(own.clone()));
-    then(decide(lineage, &IndexedListing::new(listing), &deployments, NOW))
-}
-
-#[test]
-fn incomplete_listing_leaves_no_lineage_superseded() {
-    let own = [("a.example", Some(1), Superseded), ("b.example", Some(2), Served)];
-    let own = deployed(leaf("aa", 20), &own);
-    let mut sites = List::complete(vec![site(1, "a.example")]);
-    sites.gaps.push(Gap::any());
-    let listing = Listing { records: List::complete(Vec::new()), sites };
-    decide_on(&own, listing, |decision| assert!(matches!(decision, Decision::Deploy(_))));
-}
-
-#[test]
-fn superseded_lineage_stays_so_beside_a_gap() {
-    let own = deployed(leaf("aa", 20), &[("a.example", Some(1), Superseded)]);
-    let mut sites = List::complete(vec![site(1, "a.example")]);
-    sites.gaps.push(Gap::any());
-    let listing = Listing { records: List::complete(Vec::new()), sites };
-    decide_on(&own, listing, |decision| assert!(matches!(decision, Decision::Superseded)));
-}
-
-#[test]
-fn site_of_bare_upload_is_recorded_as_superseded() {
-    let own = [("a.example", None, Uploaded), ("b.example", Some(2), Served)];
-    let own = deployed(leaf("aa", 20), &own);
-    let sites = vec![site(1, "a.example"), site(2, "b.example")];
-    let records = sites.iter().map(record).collect();
-    let listing = Listing { records: List::complete(records), sites: List::complete(sites) };
-    decide_on(&own, listing, |decision| {
-        let Decision::Check(check) = decision else { panic!("no check") };
-        let mut known = own.sites[0].clone();
-        check.update(&mut known, NOW);
-        assert_eq!(known.outcome, Superseded);
-        assert!(check.has_changes(NOW));
-    });
-}
-
 /// A lineage that was deployed to `a.example` and `b.example`, with the account as it left it.
 struct Scene {
     own: LineageState,
@@ -159,7 +109,7 @@ impl Scene {
         Candidate::new(place, Arc::new(settings), options, on_disk, Some(own.clone()))
     }
 
-    fn decide(self) -> String {
+    fn decide<T>(self, then: impl FnOnce(Decision<'_, '_>) -> T) -> T {
         let mut deployments = Deployments::default();
         deployments.add("own", &self.own);
         self.other.iter().for_each(|other| deployments.add("other", other));
@@ -167,18 +117,22 @@ impl Scene {
         let (records, mut sites) = (List::complete(self.records), List::complete(self.sites));
         sites.gaps.extend(self.is_partial.then(Gap::any));
         let account = IndexedListing::new(Listing { records, sites });
-        match decide(Self::candidate(&self.own, self.settings), &account, &deployments, self.now) {
-            Decision::Unchanged => "unchanged".into(),
-            Decision::Superseded => "superseded".into(),
-            Decision::Expired(..) => "expired".into(),
-            Decision::Check(check) => {
-                let due = if check.is_due { " all" } else { "" };
-                let superseded = if check.is_superseded { " superseded" } else { "" };
-                let ids: Vec<u64> = check.sites.iter().map(|site| site.id).collect();
-                format!("check{due}{superseded} {ids:?}, {} superseded", check.superseded.len())
-            }
-            Decision::Deploy(job) => format!("deploy: {}", job.reason),
+        then(decide(Self::candidate(&self.own, self.settings), &account, &deployments, self.now))
+    }
+}
+
+fn describe(decision: Decision<'_, '_>) -> String {
+    match decision {
+        Decision::Unchanged => "unchanged".into(),
+        Decision::Superseded => "superseded".into(),
+        Decision::Expired(..) => "expired".into(),
+        Decision::Check(check) => {
+            let due = if check.is_due { " all" } else { "" };
+            let superseded = if check.is_superseded { " superseded" } else { "" };
+            let ids: Vec<u64> = check.sites.iter().map(|site| site.id).collect();
+            format!("check{due}{superseded} {ids:?}, {} superseded", check.superseded.len())
         }
+        Decision::Deploy(job) => format!("deploy: {}", job.reason),
     }
 }
 
@@ -198,12 +152,13 @@ const SUPERSEDED_ON_B: Edit = |scene| {
     scene.other = Some(deployed(leaf("bb", 10), &[("b.example", Some(2), Served)]));
 };
 const SUPERSEDED: Edit = |scene| scene.other = Some(deployed(leaf("bb", 10), &both(Served, Served)));
-const ALL_RECORDED: Edit = |scene| scene.own.sites.iter_mut().for_each(|site| site.outcome = Superseded);
+const RECORDED_AS_SUPERSEDED: Edit =
+    |scene| scene.own.sites.iter_mut().for_each(|site| site.outcome = Superseded);
 
 #[track_caller]
 fn assert_decisions(rows: &[(&[Edit], &str)]) {
     for (number, (edits, expected)) in rows.iter().enumerate() {
-        assert_eq!(Scene::new(edits).decide(), *expected, "row {number}");
+        assert_eq!(Scene::new(edits).decide(describe), *expected, "row {number}");
     }
 }
 
@@ -300,18 +255,43 @@ fn expired_leaf_is_reported() {
 }
 
 #[test]
+fn site_of_bare_upload_is_recorded_as_superseded() {
+    let own = deployed(leaf("aa", 20), &[("a.example", None, Uploaded), ("b.example", Some(2), Served)]);
+    let mut known = own.sites[0].clone();
+    let mut scene = Scene::new(&[|scene| {
+        scene.other = Some(deployed(leaf("bb", 10), &[("a.example", Some(1), Served)]));
+    }]);
+    scene.own = own;
+    scene.decide(|decision| {
+        let Decision::Check(check) = decision else { panic!("no check") };
+        check.update(&mut known, NOW);
+        assert!(check.has_changes(NOW));
+    });
+    assert_eq!(known.outcome, Superseded);
+}
+
+#[test]
 fn superseded_sites_are_recorded() {
     assert_decisions(&[
         (&[SUPERSEDED_ON_B], "check [], 1 superseded"),
         (&[SUPERSEDED_ON_B, |scene| scene.own.sites[1].outcome = Superseded], "unchanged"),
         (&[SUPERSEDED, |scene| scene.own.sites[1].outcome = Superseded], "check superseded [], 2 superseded"),
-        (&[SUPERSEDED, ALL_RECORDED], "superseded"),
+        (&[SUPERSEDED, RECORDED_AS_SUPERSEDED], "superseded"),
+        (&[SUPERSEDED, RECORDED_AS_SUPERSEDED, |scene| scene.is_partial = true], "superseded"),
         (
-            &[SUPERSEDED, ALL_RECORDED, |scene| scene.own.pending_since = Some(NOW)],
+            &[SUPERSEDED_ON_B, |scene| {
+                scene.sites.remove(0);
+                scene.own.sites[1].outcome = Superseded;
+                scene.is_partial = true;
+            }],
+            "deploy: truncated",
+        ),
+        (
+            &[SUPERSEDED, RECORDED_AS_SUPERSEDED, |scene| scene.own.pending_since = Some(NOW)],
             "check superseded [], 2 superseded",
         ),
         (
-            &[SUPERSEDED, ALL_RECORDED, |scene| {
+            &[SUPERSEDED, RECORDED_AS_SUPERSEDED, |scene| {
                 let domain = "c.example".parse().unwrap();
                 let site = SiteState { id: Some(3), domain, outcome: Served, ..scene.own.sites[0].clone() };
                 scene.own.sites.push(site);
@@ -328,7 +308,7 @@ fn superseded_sites_are_recorded() {
 }
 
 #[test]
-fn edges_show_what_is_recorded() {
+fn what_edges_show_is_recorded() {
     let other = OtherLeaf { leaf: leaf("bb", 10), covers_site: true };
     let (own_leaf, unreachable) = (|| Some(Shown::Expected), || Some(Shown::Unreachable));
     // The record of both sites before, what the edge of each shows now, and the record afterwards.
