@@ -404,11 +404,12 @@ pub(crate) fn recorded_sites(deployed: &Deployed, state: &LineageState) -> Vec<S
         };
         known.filter(is_still_reached).cloned()
     });
+    let mut hidden: HashSet<&str> = deployed.hidden.iter().map(Domain::host).collect();
+    for site in sites {
+        hidden.remove(site.domain.host());
+    }
     let known = state.sites_of(state.service.as_deref()).iter();
-    let is_hidden = |known: &&SiteState| {
-        deployed.hidden.contains(&known.domain) && !sites.iter().any(|site| site.domain == known.domain)
-    };
-    recorded.chain(known.filter(is_hidden).cloned()).collect()
+    recorded.chain(known.filter(|known| hidden.contains(known.domain.host())).cloned()).collect()
 }
 
 #[cfg(test)]

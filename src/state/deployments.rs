@@ -155,7 +155,7 @@ impl ServiceDeployments {
             stored.is_some_and(|seen| seen.is_seen && leaf.leaf.not_before > seen.leaf.not_before)
         };
         let known = self.known_in(record).iter();
-        let others = known.filter(|leaf| if leaf.is_certain { is_later(leaf) } else { is_since(leaf) });
+        let others = known.filter(|leaf| is_later(leaf) || !leaf.is_certain && is_since(leaf));
         stored.into_iter().chain(others).collect()
     }
 
@@ -267,6 +267,11 @@ mod tests {
             let held = known.leaves_in(5).into_iter().map(|known| known.leaf.fingerprint.as_str());
             assert_eq!(held.collect::<Vec<_>>(), expected, "it may not have reached the edge: {issued}");
         }
+        let mut lost = begin(None, leaf("cc", DAY_2), DAY_1);
+        let maybe = ChangedRecords { maybe_stored: vec![5], ..ChangedRecords::default() };
+        finish(&mut lost, 75, Vec::new(), &maybe, DAY_1);
+        let known = deployments([&seen, &lost]).of_service(SERVICE);
+        assert_eq!(known.leaves_in(5).len(), 2, "nor may one whose response was lost");
         let stored = deployed(leaf("bb", DAY_1), DAY_2 + time::Duration::HOUR);
         let known = deployments([&deployed(leaf("cc", DAY_2), DAY_1), &stored]).of_service(SERVICE);
         assert_eq!(known.leaves_in(5).len(), 1, "it was replaced");
