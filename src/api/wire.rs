@@ -48,6 +48,24 @@ pub(crate) struct Site {
     pub(crate) disabled_reason: Option<Box<str>>,
 }
 
+#[cfg(test)]
+impl Site {
+    /// A site whose configuration is pushed and whose edge serves HTTPS.
+    pub(crate) fn example(id: u64, domain: &str, cert_id: Option<u64>) -> Self {
+        Self {
+            id,
+            domain: domain.parse().unwrap(),
+            cert_id,
+            unreadable_cert_id: None,
+            config_synced: true,
+            cname: None,
+            enabled: true,
+            https_enabled: true,
+            disabled_reason: None,
+        }
+    }
+}
+
 /// An object together with its JSON, for commands that show all of it.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiObject<T> {

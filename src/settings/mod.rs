@@ -129,3 +129,13 @@ fn default_state_dir(env: &Env) -> Option<PathBuf> {
     let home = env.path("XDG_STATE_HOME").or_else(|| Some(env.path("HOME")?.join(".local/state")));
     from_systemd.or(system).or_else(|| Some(home?.join("edgecert")))
 }
+
+#[cfg(test)]
+impl Settings {
+    /// The defaults, for a service at which nothing listens.
+    pub(crate) fn example() -> Self {
+        let env = [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "key")];
+        let (flags, env, file) = (Layer::default(), env.into_iter().collect(), Configuration::default());
+        Layers::new(&flags, &env, &file).resolve(&Layer::default(), None).unwrap()
+    }
+}

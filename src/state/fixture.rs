@@ -55,7 +55,7 @@ pub(super) fn finish(
 }
 
 /// A site to which record 5 is bound.
-pub(super) fn served() -> Vec<SiteState> {
+pub(crate) fn served() -> Vec<SiteState> {
     vec![SiteState {
         id: Some(1),
         domain: "a.example".parse().unwrap(),

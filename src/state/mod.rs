@@ -62,7 +62,7 @@ pub(crate) fn stable_hash(name: &str) -> u64 {
 }
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 
 #[cfg(test)]
 mod tests {

@@ -9,9 +9,9 @@ use crate::deploy::left_behind::left_by_renewal;
 use crate::outcome::ChangedRecords;
 use crate::plan::{Action, IndexedListing};
 use crate::settings::Guards;
-use crate::sightings::EdgeMemory;
 use crate::source::Source;
-use crate::state::{Deployments, LineageState, Origin, RunOptions, SiteState};
+use crate::state::fixture::served;
+use crate::state::{Deployments, LineageState, Origin, RunOptions};
 use crate::verify::OtherLeaf;
 use crate::verify::fixture::Shown;
 
@@ -35,18 +35,8 @@ fn deployments(deployed: &[(&str, Leaf)]) -> ServiceDeployments {
     for (lineage, leaf) in deployed {
         let source = Source::of_file("/c");
         let mut state = LineageState::begin(None, source, &options, Some(leaf.clone()), day(0));
-        let site = SiteState {
-            id: Some(1),
-            domain: "a.example".parse().unwrap(),
-            cname: None,
-            cert_id: Some(5),
-            outcome: Outcome::Served,
-            detail: None,
-            leaf: None,
-            edge: EdgeMemory::default(),
-        };
         let changed = ChangedRecords { stored: vec![5], ..ChangedRecords::default() };
-        state.finish((0, None), vec![site], &changed, &options, leaf.not_before);
+        state.finish((0, None), served(), &changed, &options, leaf.not_before);
         all.add(lineage, &state);
     }
     all.of_service(SERVICE)

@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::*;
 use crate::api::{AttemptError, SavedSite};
 use crate::plan::Upload;
-use crate::settings::{Configuration, Layer, Layers};
 use crate::verify::fixture::Shown;
 
 /// A site whose record 5 was replaced, and which was read again since.
@@ -22,23 +21,7 @@ struct Scene {
 type Edit = fn(&mut Scene);
 
 fn site(cert_id: Option<u64>) -> Site {
-    Site {
-        id: 1,
-        domain: "a.example".parse().unwrap(),
-        cert_id,
-        unreadable_cert_id: None,
-        config_synced: true,
-        cname: None,
-        enabled: true,
-        https_enabled: true,
-        disabled_reason: None,
-    }
-}
-
-fn settings() -> Settings {
-    let env = [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "key")];
-    let (flags, env, file) = (Layer::default(), env.into_iter().collect(), Configuration::default());
-    Layers::new(&flags, &env, &file).resolve(&Layer::default(), None).unwrap()
+    Site::example(1, "a.example", cert_id)
 }
 
 impl Scene {
@@ -51,7 +34,7 @@ impl Scene {
             stored: Ok(stored),
             binding: None,
             shown: Vec::new(),
-            settings: settings(),
+            settings: Settings::example(),
         };
         edit(&mut scene);
         scene
@@ -298,7 +281,8 @@ fn current_site_is_verified_if_possible() {
             "synced: HTTPS is off for the site (https_enabled is false), so the edge serves no certificate!",
         ),
     ] {
-        let (site, settings) = (Site { https_enabled, ..site(Some(5)) }, Settings { verify, ..settings() });
+        let (site, settings) =
+            (Site { https_enabled, ..site(Some(5)) }, Settings { verify, ..Settings::example() });
         let view = shown.map(|shown| {
             let mut view = EdgeView::new(false);
             view.show(1, shown);

@@ -8,9 +8,9 @@ use super::*;
 use crate::api::{Gap, List, Listing, Record};
 use crate::leaf::Leaf;
 use crate::outcome::ChangedRecords;
-use crate::settings::{Configuration, Layer, Layers, Settings};
-use crate::sightings::EdgeMemory;
+use crate::settings::Settings;
 use crate::source::Source;
+use crate::state::fixture::served;
 use crate::state::{Deployments, Given, LineageState, Origin, RunOptions, SiteState};
 use crate::sync::scan::LeafOnDisk;
 use crate::verify::fixture::Shown;
@@ -26,26 +26,17 @@ fn leaf(fingerprint: &str, days: i64) -> Leaf {
     Leaf { fingerprint: fingerprint.to_owned(), names, not_before, not_after, issuer: None }
 }
 
-fn settings() -> Settings {
-    let env = [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "key")];
-    let (flags, env, file) = (Layer::default(), env.into_iter().collect(), Configuration::default());
-    Layers::new(&flags, &env, &file).resolve(&Layer::default(), None).unwrap()
-}
-
 /// A lineage that was deployed to these sites, whose records have the same ids; `None`: by the bare upload.
 fn deployed(leaf: Leaf, sites: &[(&str, Option<u64>, Outcome)]) -> LineageState {
-    let service = Some(settings().base_url.to_string());
+    let service = Some(Settings::example().base_url.to_string());
     let options = RunOptions { service, origin: Origin::Hook, ..RunOptions::default() };
     let mut state = LineageState::begin(None, Source::of_file("/c"), &options, Some(leaf), NOW);
     let site = |(domain, id, outcome): &(&str, Option<u64>, Outcome)| SiteState {
         id: *id,
         domain: domain.parse().unwrap(),
-        cname: None,
         cert_id: id.or(Some(1)),
         outcome: outcome.clone(),
-        detail: None,
-        leaf: None,
-        edge: EdgeMemory::default(),
+        ..served().remove(0)
     };
     let sites = sites.iter().map(site).collect();
     state.finish((0, None), sites, &ChangedRecords::default(), &options, NOW);
@@ -53,17 +44,7 @@ fn deployed(leaf: Leaf, sites: &[(&str, Option<u64>, Outcome)]) -> LineageState 
 }
 
 fn site(id: u64, domain: &str) -> Site {
-    Site {
-        id,
-        domain: domain.parse().unwrap(),
-        cert_id: Some(id),
-        unreadable_cert_id: None,
-        config_synced: true,
-        cname: None,
-        enabled: true,
-        https_enabled: true,
-        disabled_reason: None,
-    }
+    Site::example(id, domain, Some(id))
 }
 
 fn record(site: &Site) -> Record {
@@ -93,7 +74,7 @@ impl Scene {
             records: sites.iter().map(record).collect(),
             sites,
             is_partial: false,
-            settings: settings(),
+            settings: Settings::example(),
             now: NOW,
         };
         for edit in edits {
@@ -325,7 +306,7 @@ fn what_edges_show_is_recorded() {
         let own = deployed(leaf("aa", 20), &both(before.clone(), before));
         for verify in [Verify::Auto, Verify::Require] {
             for is_due in [false, true] {
-                let lineage = Scene::candidate(&own, Settings { verify, ..settings() });
+                let lineage = Scene::candidate(&own, Settings { verify, ..Settings::example() });
                 let mut check = Check::new(lineage, Vec::new(), sites.iter().collect(), is_due);
                 for (id, shown) in (1..).zip(&shown) {
                     let Some(shown) = shown else { continue };
@@ -375,7 +356,7 @@ fn state_and_files_may_call_for_a_deployment() {
         edit(&mut state, &mut on_disk, &mut domains);
         let place = ("own".to_owned(), Source::of_file("/c"), None);
         let options = (domains, Given::default(), Origin::Standing);
-        let lineage = Candidate::new(place, Arc::new(settings()), options, on_disk, Some(state));
+        let lineage = Candidate::new(place, Arc::new(Settings::example()), options, on_disk, Some(state));
         assert_eq!(lineage.reason.map(|reason| reason.to_string()).as_deref(), expected, "row {number}");
     }
 }

@@ -430,7 +430,7 @@ impl Fixpoint<'_> {
                     || is_served(site, world.index_of_leaf(leaf), world)),
                 "silent success: {name} is superseded for site {site}, but by no lineage that is served"
             );
-        } else if is_visible(&world.sites[site]) {
+        } else {
             assert!(
                 is_served(site, lineage.leaf, world),
                 "silent success: site {site} does not serve the leaf of {name}"

@@ -121,7 +121,7 @@ fn variables_of_two_clients_are_refused() {
         assert!(stderr.contains(part), "{part}: {stderr}");
     }
     let report = fs::read_to_string(told.path().join("report")).unwrap();
-    assert!(report.contains("certbot"), "on_failure is told: {report}");
+    assert!(report.contains("certbot"), "the report for on_failure does not name certbot: {report}");
     assert_eq!(service.requests().len(), 0);
 
     // What the command line names is not in question.
