@@ -120,12 +120,19 @@ impl<'c, 'a> Check<'c, 'a> {
     }
 
     /// Why the lineage has to be deployed: an edge serves another leaf, or refuses the name, or cannot be reached
-    /// although it has to be.
+    /// although it has to be. A site that the lineage is not for only shows that its record was replaced.
     pub(super) fn drift(&self) -> Option<Reason> {
+        let Candidate { domains, sites: recorded, .. } = &self.lineage;
+        let was_deployed = |site: &Site| {
+            recorded.iter().any(|known| known.id == Some(site.id) && known.outcome.is_deployed())
+        };
         self.sites.iter().find_map(|site| {
             let view = self.views.get(&site.id)?;
-            let unverified = self.is_strict().then(|| view.unverified()).into_iter().flatten();
-            let first = view.others().into_iter().chain(view.refusals()).chain(unverified).next()?;
+            let is_own = domains.is_empty() || domains.contains(&site.domain);
+            let replaced = if is_own || was_deployed(site) { view.others() } else { Vec::new() };
+            let refusals = if is_own { view.refusals() } else { Vec::new() };
+            let unverified = if is_own && self.is_strict() { view.unverified() } else { Vec::new() };
+            let first = replaced.into_iter().chain(refusals).chain(unverified).next()?;
             Some(Reason::Drifted(format!("{}: {first}", site.domain)))
         })
     }
@@ -193,10 +200,13 @@ impl<'c, 'a> Check<'c, 'a> {
         if let Some(leaf) = &self.lineage.leaf {
             known.edge.see(&view.sightings(leaf, now));
         }
+        let faults = [view.others(), view.refusals()].concat();
         if view.is_served() {
             (known.outcome, known.detail) = (Outcome::Served, None);
-        } else if known.outcome.is_bound() {
+        } else if known.outcome.is_bound() && faults.is_empty() {
             (known.outcome, known.detail) = (Outcome::Synced, Some(text::list(&view.unverified())));
+        } else if known.outcome.is_bound() {
+            (known.outcome, known.detail) = (Outcome::Stale, Some(text::list(&faults)));
         }
     }
 

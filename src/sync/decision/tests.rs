@@ -15,7 +15,7 @@ use crate::state::{Deployments, Given, LineageState, Origin, RunOptions, SiteSta
 use crate::sync::scan::LeafOnDisk;
 use crate::verify::fixture::Shown;
 use crate::verify::{EdgeView, OtherLeaf};
-use Outcome::{Misbound, Queued, Served, Skipped, Superseded, Synced, Uploaded};
+use Outcome::{Misbound, Queued, Served, Skipped, Stale, Superseded, Synced, Uploaded};
 
 const NOW: OffsetDateTime = datetime!(2026-06-01 00:00 UTC);
 
@@ -299,8 +299,8 @@ fn what_edges_show_is_recorded() {
         (Served, [None, None], false, [Served, Served]),
         (Served, [own_leaf(), None], false, [Served, Served]),
         (Queued, [unreachable(), unreachable()], false, [Queued, Queued]),
-        (Served, [own_leaf(), Some(Shown::Other(other))], true, [Served, Synced]),
-        (Served, [own_leaf(), Some(Shown::Refusal)], true, [Served, Synced]),
+        (Served, [own_leaf(), Some(Shown::Other(other))], true, [Served, Stale]),
+        (Served, [own_leaf(), Some(Shown::Refusal)], true, [Served, Stale]),
     ] {
         let sites = [site(1, "a.example"), site(2, "b.example")];
         let own = deployed(leaf("aa", 20), &both(before.clone(), before));
@@ -331,6 +331,30 @@ fn what_edges_show_is_recorded() {
                 assert_eq!(check.checked_at(NOW), None);
             }
         }
+    }
+}
+
+/// The lineage is for `a.example` and reached the other site.
+#[test]
+fn reached_site_only_shows_that_its_record_was_replaced() {
+    let other = || Shown::Other(OtherLeaf { leaf: leaf("bb", 10), covers_site: true });
+    for (before, shown, is_drift) in [
+        (Served, other(), true),
+        (Synced, other(), true),
+        (Stale, other(), false),
+        (Served, Shown::Refusal, false),
+        (Served, Shown::Unreachable, false),
+    ] {
+        let own = deployed(leaf("aa", 20), &both(Served, before.clone()));
+        let settings = Settings { verify: Verify::Require, ..Settings::example() };
+        let mut lineage = Scene::candidate(&own, settings);
+        lineage.domains = vec!["a.example".parse().unwrap()];
+        let sites = [site(2, "b.example")];
+        let mut check = Check::new(lineage, Vec::new(), sites.iter().collect(), false);
+        let mut view = EdgeView::new(true);
+        view.show(1, shown);
+        check.views.insert(2, view);
+        assert_eq!(check.drift().is_some(), is_drift, "{before}");
     }
 }
 

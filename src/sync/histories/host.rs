@@ -35,6 +35,7 @@ pub(crate) struct Host {
     pub(crate) last_sync: Option<SyncRecord>,
     /// When anything but `sync` last happened.
     pub(super) disturbed_at: Moment,
+    pub(super) syncs_since_disturbance: usize,
     /// The changes that all runs so far have made.
     pub(super) sent: Sent,
     /// Descriptions of the runs since the last step; `None` if the history is not printed.
@@ -56,8 +57,8 @@ pub(super) struct HostLineage {
     /// How long its leaves are valid.
     pub(super) lifetime: Duration,
     pub(super) renews_at: OffsetDateTime,
-    /// Whether a run by hand sent nothing, so that a retry is what disturbs the others.
-    pub(super) is_delayed: bool,
+    /// Whether a run by hand may be followed by a retry with its options, which disturbs the others once more.
+    pub(super) is_unfinished: bool,
 }
 
 impl Host {
@@ -68,6 +69,7 @@ impl Host {
             has_run_by_hand: false,
             last_sync: None,
             disturbed_at,
+            syncs_since_disturbance: 0,
             sent: Sent::default(),
             runs: None,
         }
@@ -114,6 +116,7 @@ impl Host {
 
     /// One `sync`. If the host reboots, it leaves no record.
     pub(super) fn sync(&mut self, world: &mut World) {
+        self.syncs_since_disturbance += 1;
         if let Some(exit_code) = self.sync_all(world) {
             let last = self.last_sync.take();
             self.last_sync = Some(SyncRecord::after(last.as_ref(), (exit_code, None), true, world.now));
@@ -186,11 +189,11 @@ impl Host {
     pub(super) fn by_hand(&mut self, at: usize, given: Given, force: bool, world: &mut World) {
         self.has_run_by_hand = true;
         let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
-        let (before, sent) = (self.lineages[at].state.clone(), world.changes.len());
+        let before = self.lineages[at].state.clone();
         let run = Run { force, ..self.lineages[at].run(given, Origin::Hand) };
         let result = self.deploy(at, &run, (&listing, &deployments), world);
         let lineage = &mut self.lineages[at];
-        lineage.is_delayed = world.changes.len() == sent;
+        lineage.is_unfinished = true;
         if result.is_some_and(|result| result.is_mistake) {
             lineage.state = before;
         }
@@ -207,7 +210,11 @@ impl Host {
         let leaf = &world.leaves[lineage.leaf];
         let service = lineage.settings.base_url.to_string();
         let state = lineage.state.as_ref();
-        let missed = state.map(|state| state.missed_sites(&service, leaf)).unwrap_or_default();
+        let records_with = |is_such: fn(&Outcome) -> bool| {
+            state.map(|state| state.records_with(&service, leaf, is_such)).unwrap_or_default()
+        };
+        let (missed, deployed) =
+            (records_with(|outcome| *outcome == Outcome::Misbound), records_with(Outcome::is_deployed));
         let mut state = lineage.begin(run, world);
         world.now += Duration::SECOND;
         let before = BeforeDeployment::new(self, at, run, world);
@@ -222,6 +229,7 @@ impl Host {
             repeats_since: state.pending_since.filter(|_| run.origin == Origin::Retry),
             deployments,
             missed: &missed,
+            deployed: &deployed,
             known: &state,
             listing,
         };
@@ -237,7 +245,7 @@ impl Host {
         self.sent.check(before.changes(world), before.disturbances, run, world);
         self.remember(at, before.changes(world), state.result.is_some());
         let is_late = run.origin == Origin::Retry && !before.changes(world).is_empty();
-        world.disturbances += usize::from(is_late && std::mem::take(&mut self.lineages[at].is_delayed));
+        world.disturbances += usize::from(is_late && std::mem::take(&mut self.lineages[at].is_unfinished));
         self.lineages[at].state = Some(state);
         result
     }

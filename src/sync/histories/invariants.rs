@@ -226,7 +226,11 @@ pub(super) fn check_expired(world: &World, host: &Host, judge: impl Fn() -> Vec<
         for edge in site.edges.iter().filter(has_expired) {
             let Some((_, winner)) = host.latest(at, world) else { continue };
             let (since, healthy) = winner.written_at.max(host.disturbed_at).max(edge.since);
-            let is_due = world.now - since > MAX_UNNOTICED && world.healthy - healthy > Duration::HOUR;
+            // In the first one, lineages whose files were restored may supersede each other.
+            let is_first_sync = host.syncs_since_disturbance == 1;
+            let is_due = world.now - since > MAX_UNNOTICED
+                && world.healthy - healthy > Duration::HOUR
+                && !is_first_sync;
             if !is_due || winner.next_run(world).settings.verify == Verify::Off {
                 continue;
             }
@@ -420,7 +424,12 @@ impl Fixpoint<'_> {
             return;
         }
         let name = &lineage.name;
-        if lineage.outcome(site, world) == Some(&Outcome::Superseded) {
+        let is_superseded = match lineage.outcome(site, world) {
+            // A site that was added since.
+            None => !is_served(site, lineage.leaf, world),
+            Some(outcome) => *outcome == Outcome::Superseded,
+        };
+        if is_superseded {
             let mut later = self.host.later_leaves(at, site, world);
             // Without handshakes, it cannot know that its leaf was replaced.
             let is_blind = |other: &HostLineage| other.next_run(world).settings.verify == Verify::Off;

@@ -277,7 +277,7 @@ fn add_lineage(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'static st
         written_at: world.moment(),
         lifetime,
         renews_at: renewal(&world.leaves[leaf], rng).max(world.now),
-        is_delayed: false,
+        is_unfinished: false,
     });
     "a lineage is added"
 }
