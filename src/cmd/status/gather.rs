@@ -71,7 +71,9 @@ impl Gathering {
             let Some((service, leaf)) = rank.as_ref().filter(|_| !lineage.disk.is_unseen()) else { continue };
             for site in &mut lineage.sites {
                 let Ok(domain) = site.domain.parse::<Domain>() else { continue };
-                let place = (&domain, site.cert_id);
+                // Only a run can see whether the service still has the record.
+                let record = site.cert_id.filter(|_| site.outcome == Outcome::Superseded);
+                let place = (&domain, record);
                 if let Some(later) = deployments.superseding(service, place, &lineage.name, leaf, now) {
                     site.outcome = Outcome::Superseded;
                     site.detail = Some(plan::superseded_reason(&later.lineage, later.leaf.not_before));
@@ -206,6 +208,7 @@ mod tests {
     use super::*;
     use crate::outcome::ChangedRecords;
     use crate::sightings::EdgeMemory;
+    use crate::state::fixture::served;
     use crate::state::{Origin, RunOptions};
     use time::macros::datetime;
 
@@ -288,6 +291,45 @@ mod tests {
             let sites = sites(&state(outcomes, end), &disk);
             let found = (sites[0].is_on_record, sites[0].leaf.as_ref().map(|leaf| leaf.not_after.year()));
             assert_eq!(found, (on_record, year), "{outcomes:?} {end:?}");
+        }
+    }
+
+    /// Another lineage reached the site of one that was guarded there.
+    #[test]
+    fn only_a_run_finds_that_a_reached_site_is_superseded() {
+        let now = year(2027);
+        let member = |name: &str, issued, domain: &str, outcome: &Outcome| {
+            let domains = vec![domain.parse().unwrap()];
+            let options =
+                RunOptions { service: Some("https://api.example.net".into()), domains, ..options() };
+            let leaf = Some(leaf(name, issued));
+            let mut state = LineageState::begin(None, Source::of_file("/c"), &options, leaf, now);
+            let site = SiteState {
+                domain: "a.example".parse().unwrap(),
+                cert_id: Some(5),
+                outcome: outcome.clone(),
+                leaf: None,
+                ..served().remove(0)
+            };
+            let stored = if name == "other" { vec![5] } else { Vec::new() };
+            let changed = ChangedRecords { stored, ..ChangedRecords::default() };
+            state.finish((65, None), vec![site], &changed, &options, now);
+            let (name, source) = (name.to_owned(), Ok(Source::of_file("/c")));
+            Member { name, source, entry: None, state: Some(state), is_unclaimed: false }
+        };
+        for outcome in [Outcome::Guarded, Outcome::Superseded] {
+            let mut gathering = Gathering::default();
+            for (name, issued, domain, outcome) in
+                [("own", 2026, "a.example", &outcome), ("other", 2027, "b.example", &Outcome::Served)]
+            {
+                let member = member(name, issued, domain, outcome);
+                let disk = DiskStatus::of(leaf(name, issued), KeyType::P256, member.state.as_ref());
+                gathering.add(member, disk, |_| now);
+            }
+            let lineages = gathering.finish(now);
+            let own = lineages.iter().find(|lineage| lineage.name == "own").unwrap();
+            let is_superseded = outcome == Outcome::Superseded;
+            assert_eq!((&own.sites[0].outcome, own.pending.is_none()), (&outcome, is_superseded));
         }
     }
 }
