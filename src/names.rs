@@ -120,7 +120,7 @@ impl fmt::Display for Domain {
     }
 }
 
-/// Whether `ascii` is certain to leave a text as it is: labels in lower case, none of which may be an A-label. Nearly all
+/// Whether a text is certain to consist of A-labels: labels in lower case, none of which may be an A-label. Nearly all
 /// domains in a listing are of this form, and converting them takes much longer.
 fn is_canonical(text: &str) -> bool {
     let host = text.strip_prefix("*.").unwrap_or(text);
@@ -138,6 +138,9 @@ fn is_canonical(text: &str) -> bool {
 
 /// Converts a host name or wildcard to A-labels (UTS 46); rejects what cannot be a DNS name.
 fn ascii(text: &str) -> Result<String, NotADomain> {
+    if is_canonical(text) {
+        return Ok(text.to_owned());
+    }
     let text = text.strip_suffix('.').unwrap_or(text);
     let (star, host) = match text.strip_prefix("*.") {
         Some(host) => ("*.", host),

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use super::scan::Candidate;
 use crate::api::{Gap, Site};
-use crate::names::Names;
 use crate::plan::IndexedListing;
 
 /// A site or a record that a deployment may change.
@@ -20,15 +19,13 @@ impl IndexedListing {
         if !lineage.domains.is_empty() {
             return lineage.domains.iter().filter_map(|domain| self.site(domain)).collect();
         }
-        self.sites_covered_by(&lineage.names())
+        self.sites_covered_by(&lineage.names)
     }
 
     /// A gap of the listing that may hide a site or a record of a lineage.
     pub(super) fn gap_for(&self, lineage: &Candidate<'_>) -> Option<&Gap> {
-        let mut gaps = self.listing().gaps().peekable();
-        gaps.peek()?;
-        let names = lineage.names();
-        gaps.find(|gap| gap.may_hide(|domain| names.cover(domain)))
+        let mut gaps = self.listing().gaps();
+        gaps.find(|gap| gap.may_hide(|domain| lineage.names.cover(domain)))
     }
 
     /// The sites and records that a deployment of a lineage may change.
@@ -40,16 +37,9 @@ impl IndexedListing {
             resources.extend(site.cert_id.into_iter().chain(stored).map(Resource::Record));
         }
         // The service binds them to any record that is created.
-        let covered = self.sites_covered_by(&lineage.names());
+        let covered = self.sites_covered_by(&lineage.names);
         let unbound = covered.into_iter().filter(|site| site.is_unbound());
         resources.extend(unbound.map(|site| Resource::Site(site.id)));
         resources
-    }
-}
-
-impl Candidate<'_> {
-    /// The names of the leaf on disk.
-    fn names(&self) -> Names {
-        Names::of(self.leaf.iter().flat_map(|leaf| &leaf.names).map(String::as_str))
     }
 }

@@ -14,7 +14,7 @@ use crate::error::CommandError;
 use crate::file::ReadError;
 use crate::inventory::{self, Member};
 use crate::leaf::Leaf;
-use crate::names::Domain;
+use crate::names::{Domain, Names};
 use crate::settings::{Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::Source;
 use crate::state::{self, Given, LineageState, Origin, Store};
@@ -45,6 +45,8 @@ pub(super) struct Candidate<'a> {
     pub(super) origin: Origin,
     /// The leaf on disk; `None` if it cannot be read. The recorded one if the file is missing.
     pub(super) leaf: Option<Leaf>,
+    /// Its names.
+    pub(super) names: Names,
     /// The sites as the last deployment reported them.
     pub(super) sites: Vec<state::SiteState>,
     /// When a deployment or `sync` last looked at its edges; `None` if it was never deployed.
@@ -184,6 +186,7 @@ impl<'a> Candidate<'a> {
             state.as_ref().and_then(|state| state.edge_checked_at.or(state.last_success)).or(begun);
         let sites = state.map(|state| state.sites).unwrap_or_default();
         let leaf = leaf.leaf;
+        let names = Names::of(leaf.iter().flat_map(|leaf| &leaf.names).map(String::as_str));
         Self {
             name,
             source,
@@ -193,6 +196,7 @@ impl<'a> Candidate<'a> {
             given,
             origin,
             leaf,
+            names,
             sites,
             edge_seen_at,
             begun,

@@ -334,18 +334,21 @@ fn what_edges_show_is_recorded() {
     }
 }
 
-/// The lineage is for `a.example` and reached the other site.
+/// The lineage is for `a.example` and reached the other site through the record of both.
 #[test]
 fn reached_site_only_shows_that_its_record_was_replaced() {
     let other = || Shown::Other(OtherLeaf { leaf: leaf("bb", 10), covers_site: true });
-    for (before, shown, is_drift) in [
-        (Served, other(), true),
-        (Synced, other(), true),
-        (Stale, other(), false),
-        (Served, Shown::Refusal, false),
-        (Served, Shown::Unreachable, false),
+    for ([own, reached], shown, is_drift) in [
+        ([Synced, Served], other(), true),
+        ([Synced, Synced], other(), true),
+        ([Synced, Stale], other(), false),
+        ([Served, Served], other(), false),
+        ([Synced, Served], Shown::Refusal, false),
+        ([Synced, Served], Shown::Unreachable, false),
     ] {
-        let own = deployed(leaf("aa", 20), &both(Served, before.clone()));
+        let row = format!("{own} {reached}");
+        let mut own = deployed(leaf("aa", 20), &both(own, reached));
+        own.sites[0].cert_id = Some(2);
         let settings = Settings { verify: Verify::Require, ..Settings::example() };
         let mut lineage = Scene::candidate(&own, settings);
         lineage.domains = vec!["a.example".parse().unwrap()];
@@ -354,7 +357,7 @@ fn reached_site_only_shows_that_its_record_was_replaced() {
         let mut view = EdgeView::new(true);
         view.show(1, shown);
         check.views.insert(2, view);
-        assert_eq!(check.drift().is_some(), is_drift, "{before}");
+        assert_eq!(check.drift().is_some(), is_drift, "{row}");
     }
 }
 
