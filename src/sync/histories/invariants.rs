@@ -185,6 +185,7 @@ pub(super) struct Sent(BTreeMap<(Option<usize>, u64, Option<usize>), usize>);
 impl Sent {
     /// No change is repeated unless something happened since: neither an upload nor, in turn with others, a binding. As
     /// long as a push is not confirmed, the site cannot be read, or its edge does not show the leaf, runs upload it again.
+    /// With an incomplete listing, they may bind it to one record or another that holds the leaf.
     pub(super) fn check(&mut self, changes: &[Change], disturbances: usize, run: &Run, world: &World) {
         for change in changes {
             let (key, is_lagging) = match *change {
@@ -194,7 +195,11 @@ impl Sent {
                         || sites.any(|site| !site.is_synced || !site.is_enabled || !shows(site, leaf));
                     ((None, record, Some(leaf)), replaced == Some(leaf) && is_lagging)
                 }
-                Change::Bind { site, to, .. } => ((Some(site), to, None), false),
+                Change::Bind { site, to, .. } => {
+                    let faults = &world.faults;
+                    let is_partial = faults.hidden_site.is_some() || faults.hides_records_after.is_some();
+                    ((Some(site), to, None), is_partial)
+                }
             };
             if run.force || run.is_unverified() {
                 self.0.remove(&key);
