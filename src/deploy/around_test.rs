@@ -58,7 +58,6 @@ struct Case<'h> {
     requested: Vec<Domain>,
     host: &'h Host,
     missed: HashMap<u64, u64>,
-    deployed: HashMap<u64, u64>,
     allow: Allow,
     is_verified: bool,
     force: bool,
@@ -98,7 +97,7 @@ impl<'h> Case<'h> {
         let own = leaf(rng, LINEAGE);
         let is_asked_for = rng.u8(..3) == 0;
         let requested = domains.iter().filter(|_| is_asked_for && rng.u8(..4) == 0).cloned().collect();
-        let (missed, deployed) = (records_of_sites(rng), records_of_sites(rng));
+        let missed = missed(rng);
         let mut rarely = || rng.u8(..4) == 0;
         let rebind = rarely();
         let guards = Guards {
@@ -114,7 +113,6 @@ impl<'h> Case<'h> {
             requested,
             host,
             missed,
-            deployed,
             allow,
             is_verified: !rarely(),
             force: rarely(),
@@ -136,7 +134,6 @@ impl<'h> Case<'h> {
             account,
             deployments,
             missed: &self.missed,
-            deployed: &self.deployed,
             verify: if self.is_verified { Verify::Auto } else { Verify::Off },
             allow: self.allow,
             repeats_since: None,
@@ -198,7 +195,7 @@ impl<'h> Case<'h> {
 }
 
 /// The records of some sites.
-fn records_of_sites(rng: &mut Rng) -> HashMap<u64, u64> {
+fn missed(rng: &mut Rng) -> HashMap<u64, u64> {
     (1..=8)
         .map(|site| (site, rng.u64(1..=8), rng.u8(..6)))
         .filter(|(.., n)| *n == 0)

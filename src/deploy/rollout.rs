@@ -19,7 +19,7 @@ use crate::check::Vetted;
 use crate::clock;
 use crate::error::{CommandError, ErrorKind};
 use crate::names::{Domain, Names};
-use crate::outcome::{ChangedRecords, Outcome};
+use crate::outcome::ChangedRecords;
 use crate::plan::{Account, Allow, IndexedListing, Plan, Step, Target};
 use crate::progress::Phase;
 use crate::report::{Report, ServingReport};
@@ -83,11 +83,7 @@ impl Rollout<'_> {
         let (leaf, names) = (chain.leaf.to_leaf(), Names::of(chain.leaf.dns_names()));
         let (before, service) = (self.journal.before(), self.service());
         let stored = before.map(|state| state.stored_records(&service)).unwrap_or_default();
-        let records_with = |is_such: fn(&Outcome) -> bool| {
-            before.map(|state| state.records_with(&service, &leaf, is_such)).unwrap_or_default()
-        };
-        let (missed, deployed) =
-            (records_with(|outcome| *outcome == Outcome::Misbound), records_with(Outcome::is_deployed));
+        let missed = before.map(|state| state.missed_sites(&service, &leaf)).unwrap_or_default();
         let account = listing.around(&names, domains, stored);
         let looked_up;
         let deployments = if let Some(known) = snapshot {
@@ -104,7 +100,6 @@ impl Rollout<'_> {
             account: &account,
             deployments,
             missed: &missed,
-            deployed: &deployed,
             verify: self.settings.verify,
             allow: Allow { rebind: self.settings.rebind, guards: self.deployment.guards },
             repeats_since: self.journal.repeats_since(),

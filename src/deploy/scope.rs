@@ -37,8 +37,6 @@ pub(super) struct Scope<'a, 'l> {
     pub(super) deployments: &'a ServiceDeployments,
     /// The record of each site that an earlier upload of this leaf did not reach.
     pub(super) missed: &'a HashMap<u64, u64>,
-    /// The record of each site to which this leaf was deployed without a fault.
-    pub(super) deployed: &'a HashMap<u64, u64>,
     pub(super) verify: Verify,
     pub(super) allow: Allow,
     /// If this run is a retry by `sync`: when the deployment became pending.
@@ -187,12 +185,9 @@ impl<'l> Scope<'_, 'l> {
     /// The requested sites that need no deployment: other lineages supersede this one there, or they have the leaf.
     pub(super) fn not_needed(&self) -> HashMap<u64, NotNeeded> {
         let listing = self.account.listing;
-        let replaced = self.replaced();
         let requested = self.account.sites.iter().filter(|site| self.requests(site));
         let not_needed = requested.filter_map(|site| {
-            let is_bound_to_leaf = |record| {
-                !listing.is_deleted(record) && self.is_up_to_date(site, record, replaced.contains(&record))
-            };
+            let is_bound_to_leaf = |record| !listing.is_deleted(record) && self.is_up_to_date(site, record);
             let is_current = || site.config_synced && site.cert_id.is_some_and(is_bound_to_leaf);
             let reason = self
                 .superseded_on(site)
@@ -207,19 +202,9 @@ impl<'l> Scope<'_, 'l> {
         self.deployments.record_holds(record, &self.leaf)
     }
 
-    /// The records in which another client has replaced the leaf: it was deployed to a site whose edge serves
-    /// another one now.
-    fn replaced(&self) -> HashSet<u64> {
-        let is_replaced = |site: &&&Site| {
-            let view = self.survey.view(site.id).filter(|view| view.has_other_leaf());
-            view.is_some() && self.deployed.get(&site.id) == site.cert_id.as_ref()
-        };
-        self.account.sites.iter().filter(is_replaced).filter_map(|site| site.cert_id).collect()
-    }
-
     /// Whether an upload would change nothing for a site that is bound to this record.
-    fn is_up_to_date(&self, site: &Site, record: u64, is_replaced: bool) -> bool {
-        let holds_leaf = self.holds_leaf(record) && !is_replaced;
+    fn is_up_to_date(&self, site: &Site, record: u64) -> bool {
+        let holds_leaf = self.holds_leaf(record);
         match self.survey.view(site.id) {
             // Another upload does not make an address respond.
             Some(view) => view.is_current() || holds_leaf && !view.may_change(),

@@ -260,17 +260,13 @@ impl LineageState {
         known.find(|leaf| leaf.fingerprint == fingerprint)
     }
 
-    /// The record of each site for which a run with this leaf had such an outcome, by site.
-    pub(crate) fn records_with(
-        &self,
-        service: &str,
-        leaf: &Leaf,
-        is_such: fn(&Outcome) -> bool,
-    ) -> HashMap<u64, u64> {
-        let is_with =
-            |site: &&SiteState| site.leaf.as_ref() == Some(&leaf.fingerprint) && is_such(&site.outcome);
-        let sites = self.sites_of(Some(service)).iter().filter(is_with);
-        sites.filter_map(|site| Some((site.id?, site.cert_id?))).collect()
+    /// The record of each site that a leaf did not reach because this record feeds the site, by site.
+    pub(crate) fn missed_sites(&self, service: &str, leaf: &Leaf) -> HashMap<u64, u64> {
+        let is_missed = |site: &&SiteState| {
+            site.leaf.as_ref() == Some(&leaf.fingerprint) && site.outcome == Outcome::Misbound
+        };
+        let missed = self.sites_of(Some(service)).iter().filter(is_missed);
+        missed.filter_map(|site| Some((site.id?, site.cert_id?))).collect()
     }
 }
 
@@ -337,16 +333,13 @@ mod tests {
     }
 
     #[test]
-    fn records_with_an_outcome_are_known() {
-        for (outcome, misbound) in [(Outcome::Served, 0), (Outcome::Misbound, 1), (Outcome::Queued, 0)] {
+    fn misbound_site_was_missed() {
+        for (outcome, missed) in [(Outcome::Served, 0), (Outcome::Misbound, 1), (Outcome::Queued, 0)] {
             let mut state = begin(None, leaf("aa", ISSUED), DAY_1);
             let sites = served().into_iter().map(|site| SiteState { outcome: outcome.clone(), ..site });
             finish(&mut state, 75, sites.collect(), &ChangedRecords::default(), DAY_1);
-            let is_misbound = |outcome: &Outcome| *outcome == Outcome::Misbound;
-            let sites = |service, fingerprint| {
-                state.records_with(service, &leaf(fingerprint, ISSUED), is_misbound).len()
-            };
-            assert_eq!(sites(SERVICE, "aa"), misbound, "{outcome}");
+            let sites = |service, fingerprint| state.missed_sites(service, &leaf(fingerprint, ISSUED)).len();
+            assert_eq!(sites(SERVICE, "aa"), missed, "{outcome}");
             assert_eq!([sites(SERVICE, "bb"), sites("https://other.example.net", "aa")], [0; 2]);
         }
     }

@@ -16,7 +16,6 @@ use crate::bundle;
 use crate::clock::Deadline;
 use crate::deploy::ClientCache;
 use crate::error::CommandError;
-use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::report::{Report, SiteReport, SourceReport};
 use crate::settings::Verify;
@@ -120,35 +119,17 @@ impl<'c, 'a> Check<'c, 'a> {
         self.views.extend(views.into_iter().flatten());
     }
 
-    /// Why the lineage has to be deployed: an edge serves another leaf, or refuses the name, or cannot be reached
-    /// although it has to be. A site that the lineage is not for only shows that its record was replaced.
+    /// Why the lineage has to be deployed: the edge of a site that it is for serves another leaf, or refuses the name, or
+    /// cannot be reached although it has to be.
     pub(super) fn drift(&self) -> Option<Reason> {
-        self.sites.iter().find_map(|site| {
+        let domains = &self.lineage.domains;
+        let is_own = |site: &&&Site| domains.is_empty() || domains.contains(&site.domain);
+        self.sites.iter().filter(is_own).find_map(|site| {
             let view = self.views.get(&site.id)?;
-            let is_own = self.is_own(&site.domain);
-            let others = if is_own || self.may_be_replaced(site) { view.others() } else { Vec::new() };
-            let refusals = if is_own { view.refusals() } else { Vec::new() };
-            let unverified = if is_own && self.is_strict() { view.unverified() } else { Vec::new() };
-            let first = others.into_iter().chain(refusals).chain(unverified).next()?;
+            let unverified = self.is_strict().then(|| view.unverified()).into_iter().flatten();
+            let first = view.others().into_iter().chain(view.refusals()).chain(unverified).next()?;
             Some(Reason::Drifted(format!("{}: {first}", site.domain)))
         })
-    }
-
-    /// Whether the lineage is for a site.
-    fn is_own(&self, domain: &Domain) -> bool {
-        self.lineage.domains.is_empty() || self.lineage.domains.contains(domain)
-    }
-
-    /// Whether the record of a site that has not been stale may have been replaced: none of the lineage's own sites shows
-    /// what it holds.
-    fn may_be_replaced(&self, site: &Site) -> bool {
-        let mut recorded = self.lineage.sites.iter().filter(|known| known.cert_id == site.cert_id);
-        let shows_leaf = |known: &SiteState| match known.id.and_then(|id| self.views.get(&id)) {
-            Some(view) => view.is_current(),
-            None => known.outcome == Outcome::Served,
-        };
-        recorded.clone().any(|known| known.id == Some(site.id) && known.outcome.is_deployed())
-            && !recorded.any(|known| self.is_own(&known.domain) && shows_leaf(known))
     }
 
     /// Records the result, unless another run has begun to deploy the lineage.
@@ -214,13 +195,14 @@ impl<'c, 'a> Check<'c, 'a> {
         if let Some(leaf) = &self.lineage.leaf {
             known.edge.see(&view.sightings(leaf, now));
         }
+        // Of a site that the lineage is not for.
         let faults = [view.others(), view.refusals()].concat();
         if view.is_served() {
             (known.outcome, known.detail) = (Outcome::Served, None);
-        } else if known.outcome.is_bound() && faults.is_empty() {
-            (known.outcome, known.detail) = (Outcome::Synced, Some(text::list(&view.unverified())));
-        } else if known.outcome.is_bound() {
+        } else if known.outcome.is_bound() && !faults.is_empty() {
             (known.outcome, known.detail) = (Outcome::Stale, Some(text::list(&faults)));
+        } else if known.outcome.is_deployed() {
+            (known.outcome, known.detail) = (Outcome::Synced, Some(text::list(&view.unverified())));
         }
     }
 

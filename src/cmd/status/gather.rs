@@ -71,8 +71,8 @@ impl Gathering {
             let Some((service, leaf)) = rank.as_ref().filter(|_| !lineage.disk.is_unseen()) else { continue };
             for site in &mut lineage.sites {
                 let Ok(domain) = site.domain.parse::<Domain>() else { continue };
-                // Only a run can see whether the service still has the record.
-                let record = site.cert_id.filter(|_| site.outcome == Outcome::Superseded);
+                // A run that failed has seen that no other lineage provides it through a record that they share.
+                let record = site.cert_id.filter(|_| !site.outcome.is_failed());
                 let place = (&domain, record);
                 if let Some(later) = deployments.superseding(service, place, &lineage.name, leaf, now) {
                     site.outcome = Outcome::Superseded;
@@ -296,7 +296,7 @@ mod tests {
 
     /// Another lineage reached the site of one that was guarded there.
     #[test]
-    fn only_a_run_finds_that_a_reached_site_is_superseded() {
+    fn failed_site_is_not_superseded_through_a_shared_record() {
         let now = year(2027);
         let member = |name: &str, issued, domain: &str, outcome: &Outcome| {
             let domains = vec![domain.parse().unwrap()];
@@ -317,7 +317,7 @@ mod tests {
             let (name, source) = (name.to_owned(), Ok(Source::of_file("/c")));
             Member { name, source, entry: None, state: Some(state), is_unclaimed: false }
         };
-        for outcome in [Outcome::Guarded, Outcome::Superseded] {
+        for outcome in [Outcome::Guarded, Outcome::Served, Outcome::Superseded] {
             let mut gathering = Gathering::default();
             for (name, issued, domain, outcome) in
                 [("own", 2026, "a.example", &outcome), ("other", 2027, "b.example", &Outcome::Served)]
@@ -328,8 +328,9 @@ mod tests {
             }
             let lineages = gathering.finish(now);
             let own = lineages.iter().find(|lineage| lineage.name == "own").unwrap();
-            let is_superseded = outcome == Outcome::Superseded;
-            assert_eq!((&own.sites[0].outcome, own.pending.is_none()), (&outcome, is_superseded));
+            let is_superseded = outcome != Outcome::Guarded;
+            let found = (own.sites[0].outcome == Outcome::Superseded, own.pending.is_none());
+            assert_eq!(found, (is_superseded, is_superseded), "{outcome}");
         }
     }
 }

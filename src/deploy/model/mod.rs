@@ -44,7 +44,6 @@ pub(crate) struct ModelDeployment<'a> {
     pub(crate) repeats_since: Option<OffsetDateTime>,
     pub(crate) deployments: &'a ServiceDeployments,
     pub(crate) missed: &'a HashMap<u64, u64>,
-    pub(crate) deployed: &'a HashMap<u64, u64>,
     /// The state when it begins.
     pub(crate) known: &'a LineageState,
     pub(crate) listing: &'a IndexedListing,
@@ -107,7 +106,6 @@ impl ModelDeployment<'_> {
             account: &account,
             deployments: self.deployments,
             missed: self.missed,
-            deployed: self.deployed,
             verify: self.settings.verify,
             allow: Allow { rebind: self.settings.rebind, guards: self.guards },
             repeats_since: self.repeats_since,

@@ -50,7 +50,6 @@ struct Scene {
     domains: Vec<Domain>,
     deployments: ServiceDeployments,
     missed: HashMap<u64, u64>,
-    deployed: HashMap<u64, u64>,
     verify: Verify,
     guards: Guards,
     repeats_since: Option<OffsetDateTime>,
@@ -69,7 +68,6 @@ impl Scene {
             domains: Vec::new(),
             deployments: ServiceDeployments::default(),
             missed: HashMap::new(),
-            deployed: HashMap::new(),
             verify: Verify::Auto,
             guards: Guards::default(),
             repeats_since: None,
@@ -106,7 +104,6 @@ impl Scene {
             account: &account,
             deployments: &self.deployments,
             missed: &self.missed,
-            deployed: &self.deployed,
             verify: self.verify,
             allow: Allow { rebind: false, guards: self.guards },
             repeats_since: self.repeats_since,
@@ -321,31 +318,6 @@ fn missed_record_is_only_replaced_by_force() {
             (scene.missed, scene.force) = (HashMap::from([(1, 5)]), force);
         });
         assert_eq!(scene.action() == Action::Replace(0), is_replaced);
-    }
-}
-
-/// The lineage is for site 2, which is disabled, and reached site 1 through the record of both.
-#[test]
-fn record_that_another_client_replaced_is_uploaded_again() {
-    let other_leaf = || other(leaf("xx", 20));
-    for (deployed, shown, is_replaced) in [
-        (vec![(1, 5)], vec![other_leaf()], true),
-        (vec![(1, 5)], vec![Shown::Expected], false),
-        (vec![(1, 5)], vec![Shown::Refusal], false),
-        (vec![(1, 6)], vec![other_leaf()], false),
-        // It was stale when it was deployed.
-        (vec![], vec![other_leaf()], false),
-    ] {
-        let scene = Scene::with(|scene| {
-            scene.sites = json!([
-                {"id": 1, "domain": "b.example", "cert_id": 5, "config_synced": true},
-                {"id": 2, "domain": "a.example", "cert_id": 5, "config_synced": true, "enabled": false}
-            ]);
-            scene.domains = vec!["a.example".parse().unwrap()];
-            scene.deployments = deployments(&[("own", scene.leaf.clone())]);
-            (scene.deployed, scene.shown) = (deployed.into_iter().collect(), shown);
-        });
-        assert_eq!(scene.decide(|scope| scope.not_needed().contains_key(&2)), !is_replaced);
     }
 }
 

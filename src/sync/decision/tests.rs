@@ -334,21 +334,18 @@ fn what_edges_show_is_recorded() {
     }
 }
 
-/// The lineage is for `a.example` and reached the other site through the record of both.
+/// Nothing that the lineage may send would be for a site that it only reached, so `status` reports what that shows.
 #[test]
-fn reached_site_only_shows_that_its_record_was_replaced() {
+fn reached_site_is_stale_until_it_is_served() {
     let other = || Shown::Other(OtherLeaf { leaf: leaf("bb", 10), covers_site: true });
-    for ([own, reached], shown, is_drift) in [
-        ([Synced, Served], other(), true),
-        ([Synced, Synced], other(), true),
-        ([Synced, Stale], other(), false),
-        ([Served, Served], other(), false),
-        ([Synced, Served], Shown::Refusal, false),
-        ([Synced, Served], Shown::Unreachable, false),
+    for (before, shown, after) in [
+        (Served, other(), Stale),
+        (Synced, Shown::Refusal, Stale),
+        (Served, Shown::Unreachable, Synced),
+        (Stale, Shown::Unreachable, Stale),
+        (Stale, Shown::Expected, Served),
     ] {
-        let row = format!("{own} {reached}");
-        let mut own = deployed(leaf("aa", 20), &both(own, reached));
-        own.sites[0].cert_id = Some(2);
+        let own = deployed(leaf("aa", 20), &both(Served, before.clone()));
         let settings = Settings { verify: Verify::Require, ..Settings::example() };
         let mut lineage = Scene::candidate(&own, settings);
         lineage.domains = vec!["a.example".parse().unwrap()];
@@ -357,7 +354,9 @@ fn reached_site_only_shows_that_its_record_was_replaced() {
         let mut view = EdgeView::new(true);
         view.show(1, shown);
         check.views.insert(2, view);
-        assert_eq!(check.drift().is_some(), is_drift, "{row}");
+        let mut known = own.sites[1].clone();
+        check.update(&mut known, NOW);
+        assert_eq!((check.drift(), &known.outcome), (None, &after), "{before}");
     }
 }
 

@@ -35,7 +35,9 @@ pub(crate) struct Host {
     pub(crate) last_sync: Option<SyncRecord>,
     /// When anything but `sync` last happened.
     pub(super) disturbed_at: Moment,
-    pub(super) syncs_since_disturbance: usize,
+    /// Whether files were restored since the last `sync`, and before it.
+    pub(super) has_restored: bool,
+    pub(super) had_restored: bool,
     /// The changes that all runs so far have made.
     pub(super) sent: Sent,
     /// Descriptions of the runs since the last step; `None` if the history is not printed.
@@ -57,7 +59,7 @@ pub(super) struct HostLineage {
     /// How long its leaves are valid.
     pub(super) lifetime: Duration,
     pub(super) renews_at: OffsetDateTime,
-    /// Whether a run by hand may be followed by a retry with its options, which disturbs the others once more.
+    /// Whether the last run was by hand and did not end well, so that a retry may disturb the others once more.
     pub(super) is_unfinished: bool,
 }
 
@@ -69,7 +71,8 @@ impl Host {
             has_run_by_hand: false,
             last_sync: None,
             disturbed_at,
-            syncs_since_disturbance: 0,
+            has_restored: false,
+            had_restored: false,
             sent: Sent::default(),
             runs: None,
         }
@@ -116,7 +119,7 @@ impl Host {
 
     /// One `sync`. If the host reboots, it leaves no record.
     pub(super) fn sync(&mut self, world: &mut World) {
-        self.syncs_since_disturbance += 1;
+        self.had_restored = std::mem::take(&mut self.has_restored);
         if let Some(exit_code) = self.sync_all(world) {
             let last = self.last_sync.take();
             self.last_sync = Some(SyncRecord::after(last.as_ref(), (exit_code, None), true, world.now));
@@ -193,7 +196,6 @@ impl Host {
         let run = Run { force, ..self.lineages[at].run(given, Origin::Hand) };
         let result = self.deploy(at, &run, (&listing, &deployments), world);
         let lineage = &mut self.lineages[at];
-        lineage.is_unfinished = true;
         if result.is_some_and(|result| result.is_mistake) {
             lineage.state = before;
         }
@@ -210,11 +212,7 @@ impl Host {
         let leaf = &world.leaves[lineage.leaf];
         let service = lineage.settings.base_url.to_string();
         let state = lineage.state.as_ref();
-        let records_with = |is_such: fn(&Outcome) -> bool| {
-            state.map(|state| state.records_with(&service, leaf, is_such)).unwrap_or_default()
-        };
-        let (missed, deployed) =
-            (records_with(|outcome| *outcome == Outcome::Misbound), records_with(Outcome::is_deployed));
+        let missed = state.map(|state| state.missed_sites(&service, leaf)).unwrap_or_default();
         let mut state = lineage.begin(run, world);
         world.now += Duration::SECOND;
         let before = BeforeDeployment::new(self, at, run, world);
@@ -229,7 +227,6 @@ impl Host {
             repeats_since: state.pending_since.filter(|_| run.origin == Origin::Retry),
             deployments,
             missed: &missed,
-            deployed: &deployed,
             known: &state,
             listing,
         };
@@ -246,7 +243,11 @@ impl Host {
         self.remember(at, before.changes(world), state.result.is_some());
         let is_late = run.origin == Origin::Retry && !before.changes(world).is_empty();
         world.disturbances += usize::from(is_late && std::mem::take(&mut self.lineages[at].is_unfinished));
-        self.lineages[at].state = Some(state);
+        let lineage = &mut self.lineages[at];
+        if run.origin != Origin::Retry {
+            lineage.is_unfinished = run.origin == Origin::Hand && state.pending_since.is_some();
+        }
+        lineage.state = Some(state);
         result
     }
 }

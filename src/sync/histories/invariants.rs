@@ -231,11 +231,10 @@ pub(super) fn check_expired(world: &World, host: &Host, judge: impl Fn() -> Vec<
         for edge in site.edges.iter().filter(has_expired) {
             let Some((_, winner)) = host.latest(at, world) else { continue };
             let (since, healthy) = winner.written_at.max(host.disturbed_at).max(edge.since);
-            // In the first one, lineages whose files were restored may supersede each other.
-            let is_first_sync = host.syncs_since_disturbance == 1;
+            // In one `sync`, lineages whose files were restored may supersede each other.
             let is_due = world.now - since > MAX_UNNOTICED
                 && world.healthy - healthy > Duration::HOUR
-                && !is_first_sync;
+                && !host.had_restored;
             if !is_due || winner.next_run(world).settings.verify == Verify::Off {
                 continue;
             }
@@ -340,6 +339,11 @@ impl HostLineage {
         stored.is_some_and(|(_, leaf)| Some(&world.leaves[*leaf].fingerprint) != known.leaf.as_ref())
     }
 
+    /// Whether `status` reports what a site shows: the lineage has not succeeded, or is not for the site.
+    fn is_not_done(&self, site: usize, world: &World) -> bool {
+        !self.has_succeeded() || self.outcome(site, world) == Some(&Outcome::Stale)
+    }
+
     fn has_succeeded(&self) -> bool {
         self.state.as_ref().is_some_and(|state| state.pending_since.is_none())
     }
@@ -439,7 +443,7 @@ impl Fixpoint<'_> {
             // Without handshakes, it cannot know that its leaf was replaced.
             let is_blind = |other: &HostLineage| other.next_run(world).settings.verify == Verify::Off;
             assert!(
-                later.any(|(other, leaf)| !other.has_succeeded()
+                later.any(|(other, leaf)| other.is_not_done(site, world)
                     || is_blind(other)
                     || is_served(site, world.index_of_leaf(leaf), world)),
                 "silent success: {name} is superseded for site {site}, but by no lineage that is served"
@@ -491,7 +495,7 @@ impl Fixpoint<'_> {
         let mut later = self.host.later_leaves(at, site, world);
         let is_explained = match winner.outcome(site, world) {
             Some(Outcome::Guarded | Outcome::Misbound) => !winner.has_succeeded(),
-            Some(Outcome::Superseded) => later.any(|(other, _)| !other.has_succeeded()),
+            Some(Outcome::Superseded) => later.any(|(other, _)| other.is_not_done(site, world)),
             _ => false,
         };
         let is_named = || reports(self.problems, self.host, site, world);

@@ -182,7 +182,7 @@ impl<'p> History<'p> {
         let Self { world, host, rng, .. } = self;
         if !matches!(step, Step::Sync) {
             world.disturbances += 1;
-            (host.disturbed_at, host.syncs_since_disturbance) = (world.moment(), 0);
+            host.disturbed_at = world.moment();
         }
         match step {
             Step::Sync => {

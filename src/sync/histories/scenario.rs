@@ -337,6 +337,7 @@ fn restore(world: &World, host: &mut Host, rng: &mut Rng) -> &'static str {
     let Some(earlier) = rng.choice(&lineage.earlier) else { return "no earlier leaf to restore" };
     lineage.leaf = *earlier;
     lineage.written_at = world.moment();
+    host.has_restored = true;
     "a lineage goes back to an earlier leaf"
 }
 
