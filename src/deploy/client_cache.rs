@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::{self, Mutex, Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::api::{Client, List, Listing, Service, Site};
 use crate::clock::Deadline;
@@ -31,12 +31,21 @@ const MAX_LOADS: usize = 2;
 /// Maximum number of results that are written in other threads at a time: they mostly wait for the disk.
 const MAX_WRITES: usize = 16;
 
+/// Sites are read one by one if the account has more than this many sites for each of them.
+const LISTING_FACTOR: usize = 30;
+
+/// How long a reading waits at least for other deployments to join it. They pause as long between two readings.
+const JOIN_PAUSE: Duration = Duration::from_millis(250);
+
 /// The connections of one account.
 pub(crate) struct ClientCache {
     service: OnceCell<Arc<Service>>,
     handshakes: OnceCell<Arc<Handshakes>>,
     max_handshakes: usize,
-    shared_listing: SharedListing,
+    /// Whether there are several deployments at a time.
+    pub(crate) has_several: Cell<bool>,
+    /// The reading of sites that deployments can still join.
+    next_reading: RefCell<Option<Rc<Reading>>>,
     /// Whether there may be several requests.
     is_http2_offered: bool,
     /// Held by the next lineage to begin.
@@ -44,6 +53,21 @@ pub(crate) struct ClientCache {
     loads: Semaphore,
     writes: Semaphore,
     stores: Arc<TrustStores>,
+}
+
+/// A reading of sites by several deployments.
+#[derive(Default)]
+struct Reading {
+    sites: Cell<usize>,
+    /// `None`: the sites are to be read one by one.
+    listed: sync::OnceCell<Option<ListedSites>>,
+}
+
+/// What a reading has shown.
+pub(super) struct ListedSites {
+    pub(super) by_id: HashMap<u64, Site>,
+    /// Why sites may be missing.
+    pub(super) gaps: Vec<String>,
 }
 
 impl ClientCache {
@@ -54,7 +78,8 @@ impl ClientCache {
             service: OnceCell::new(),
             handshakes: OnceCell::new(),
             max_handshakes: MAX_HANDSHAKES,
-            shared_listing: SharedListing::default(),
+            has_several: Cell::default(),
+            next_reading: RefCell::default(),
             is_http2_offered,
             turn: Mutex::default(),
             loads: Semaphore::new(MAX_LOADS),
@@ -98,11 +123,6 @@ impl ClientCache {
         self.writes.acquire().await.ok()
     }
 
-    /// The listings that deployments share.
-    pub(crate) fn shared_listing(&self) -> &SharedListing {
-        &self.shared_listing
-    }
-
     /// Returns a client that removes the API key and what the redactor knows from all responses.
     pub(crate) fn client(
         &self,
@@ -134,56 +154,24 @@ impl ClientCache {
     pub(super) fn trust_stores(&self) -> &TrustStores {
         &self.stores
     }
-}
 
-/// Sites are read one by one if the account has more than this many sites for each of them.
-const LISTING_FACTOR: usize = 30;
-
-/// How long a reading waits for other deployments to join it. They pause as long between two readings.
-const JOIN_PAUSE: Duration = Duration::from_millis(250);
-
-/// The readings of the deployments on one account.
-#[derive(Default)]
-pub(crate) struct SharedListing {
-    /// Whether there are several deployments at a time.
-    pub(crate) has_several: Cell<bool>,
-    /// The reading that can still be joined.
-    next: RefCell<Option<Rc<Reading>>>,
-}
-
-/// A reading of sites by several deployments.
-#[derive(Default)]
-struct Reading {
-    sites: Cell<usize>,
-    /// `None`: the sites are to be read one by one.
-    listed: sync::OnceCell<Option<ListedSites>>,
-}
-
-/// What a reading has shown.
-pub(super) struct ListedSites {
-    pub(super) by_id: HashMap<u64, Site>,
-    /// Why sites may be missing.
-    pub(super) gaps: Vec<String>,
-}
-
-impl SharedListing {
     /// Reads `sites` sites of an account, in one listing shared with the deployments that are about to read theirs, and
     /// passes it to `take`. It is requested after all of them have joined, so it shows what each of them has changed.
-    pub(super) async fn read<T>(
+    pub(super) async fn read_sites<T>(
         &self,
         client: &Client,
         (sites, account_sites): (usize, usize),
         max_pause: Duration,
         take: impl FnOnce(Option<&ListedSites>) -> T,
     ) -> T {
-        let reading = Rc::clone(self.next.borrow_mut().get_or_insert_default());
+        let reading = Rc::clone(self.next_reading.borrow_mut().get_or_insert_default());
         reading.sites.set(reading.sites.get() + sites);
         // If the deployment that lists runs out of time, another one takes over.
         let listed = reading.listed.get_or_init(|| async {
             if self.has_several.get() {
-                sleep(JOIN_PAUSE.min(max_pause)).await;
+                let _ = timeout(max_pause, self.wait_for_others()).await;
             }
-            self.next.borrow_mut().take_if(|next| Rc::ptr_eq(next, &reading));
+            self.next_reading.borrow_mut().take_if(|next| Rc::ptr_eq(next, &reading));
             if reading.sites.get() * LISTING_FACTOR < account_sites {
                 return None;
             }
@@ -194,5 +182,40 @@ impl SharedListing {
             Some(ListedSites { by_id: sites.into_iter().map(|site| (site.id, site)).collect(), gaps })
         });
         take(listed.await.as_ref())
+    }
+
+    /// Waits for deployments that may join a reading: a moment, and until those that wait for their turn have begun. On a
+    /// slow host few would come in any fixed time, and the cost of a listing for each few would grow with the account.
+    async fn wait_for_others(&self) {
+        sleep(JOIN_PAUSE).await;
+        drop(self.turn.lock().await);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join;
+
+    use super::*;
+    use crate::runtime::Runtime;
+
+    #[test]
+    fn readings_wait_for_lineages_that_have_not_begun() {
+        let clients = ClientCache::for_many(Arc::default());
+        let has_begun = Cell::new(false);
+        let run = async {
+            let turn = clients.turn.lock().await;
+            let lineage = async {
+                sleep(2 * JOIN_PAUSE).await;
+                has_begun.set(true);
+                drop(turn);
+            };
+            join(lineage, async {
+                clients.wait_for_others().await;
+                assert!(has_begun.get());
+            })
+            .await;
+        };
+        Runtime::new().unwrap().block_on(run);
     }
 }

@@ -104,7 +104,7 @@ impl Polling<'_> {
         let Rollout { clients, client, .. } = self.rollout;
         let size = (sites.len(), self.account_sites);
         let take = |listed: Option<&ListedSites>| self.take_listed(listed, sites);
-        if !clients.shared_listing().read(client, size, pause, take).await {
+        if !clients.read_sites(client, size, pause, take).await {
             self.read_each(sites).await;
         }
     }

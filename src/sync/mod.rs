@@ -296,7 +296,7 @@ impl<'a> Sync<'a> {
                 Err((error, lineages)) => summary.add_unreached(&error, lineages),
             }
             let schedule = Schedule::new(due, listing);
-            account.clients.shared_listing().has_several.set(schedule.independent.len() > 1);
+            account.clients.has_several.set(schedule.independent.len() > 1);
             independent.extend(schedule.independent.into_iter().map(|job| (account, job)));
             conflicting.extend(schedule.conflicting.into_iter().map(|job| (account, job)));
         }
@@ -316,7 +316,7 @@ impl<'a> Sync<'a> {
         };
         let mut later = workers.run(independent, true, &mut on_done).await;
         for (account, _) in &listed {
-            account.clients.shared_listing().has_several.set(false);
+            account.clients.has_several.set(false);
         }
         later.extend(conflicting);
         workers.run(later, false, &mut on_done).await;
