@@ -24,8 +24,8 @@ pub(crate) fn add(fixture: &Fixture, table: &mut Table) -> Result<()> {
         let args = ["--cert".as_ref(), cert.as_os_str(), "--key".as_ref(), key.as_os_str()];
         count(hook().args(["check"]).args(args).env("SSL_CERT_FILE", &fixture.ca_file))
     };
-    table.add(figure("check, P-256, instructions", 3.5e6), check(fixture.lineage(&dir, 1)?)?);
-    table.add(figure("check, RSA-2048, instructions", 2.0e6), check(rsa_lineage(fixture, &dir)?)?);
+    table.add(figure("check, P-256, instructions", 2.0e6), check(fixture.lineage(&dir, 1)?)?);
+    table.add(figure("check, RSA-2048, instructions", 2.2e6), check(rsa_lineage(fixture, &dir)?)?);
     Ok(())
 }
 

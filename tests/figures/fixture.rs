@@ -64,11 +64,13 @@ impl Fixture {
 
     /// The same, with a proxy's port.
     pub(crate) fn hook_on_port(&self, port: u16, state_dir: &Path) -> Call {
-        Call::new(&self.binary)
+        let hook = Call::new(&self.binary)
             .env("EDGECERT_BASE_URL", format!("https://127.0.0.1:{port}"))
             .env("EDGECERT_API_KEY", API_KEY)
             .env("EDGECERT_CA_FILE", &self.ca_file)
-            .env("EDGECERT_STATE_DIR", state_dir)
+            .env("EDGECERT_STATE_DIR", state_dir);
+        let configuration = configuration(state_dir);
+        if configuration.exists() { hook.env("EDGECERT_CONFIG", configuration) } else { hook }
     }
 
     /// Describes what the figures depend on.
@@ -81,6 +83,11 @@ impl Fixture {
         let binary = self.binary.display();
         Ok(format!("{binary}\n{}\nCA bundle of {ca_count} certificates", versions.join("\n")))
     }
+}
+
+/// The configuration for the calls with a state directory, if there is one.
+pub(crate) fn configuration(state_dir: &Path) -> PathBuf {
+    state_dir.with_extension("toml")
 }
 
 fn create(directory: PathBuf) -> Result<PathBuf> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use edgecert_workload::{Call, IssuedCert, Lineage, StateTemplate, domain, find_program, instructions, run};
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, configuration};
 use crate::observe;
 use crate::server::{Server, Service};
 use crate::table::{Figure, Goal, Measured, Table, Unit};
@@ -41,7 +41,10 @@ const fn ratio(row: u8, name: &'static str, goal: Goal) -> Figure {
     Figure { row, name, unit: Unit::Ratio, goal }
 }
 
-const BESIDE: Figure = ratio(6, "renewal beside 10,000 lineages / alone, instructions", Goal::AtMost(1.1));
+const BESIDE: [Figure; 2] = [
+    ratio(6, "renewal beside 10,000 lineages / alone, instructions", Goal::AtMost(1.1)),
+    ratio(6, "the same with [[lineage]] entries", Goal::AtMost(1.1)),
+];
 const IN_LARGE_ACCOUNT: [Figure; 2] = [
     Figure {
         row: 7,
@@ -57,6 +60,10 @@ const SMALL_UNCHANGED: [Figure; 2] = [
 ];
 const LARGE_UNCHANGED: [Figure; 2] = [
     ratio(8, "sync, 10,000 unchanged, account of 10,000 / cat, wall", Goal::None),
+    ratio(8, "the same, CPU", Goal::AtMost(3.5)),
+];
+const CONFIGURED_UNCHANGED: [Figure; 2] = [
+    ratio(8, "the same with [[lineage]] entries, wall", Goal::None),
     ratio(8, "the same, CPU", Goal::AtMost(3.5)),
 ];
 const MEMORY: [Figure; 2] = [
@@ -78,10 +85,12 @@ const MEMORY: [Figure; 2] = [
 pub(crate) fn add(fixture: &Fixture, table: &mut Table) -> Result<()> {
     let fleet = Fleet::new(fixture, "fleet", LARGE_ACCOUNT)?;
     let large = Server::start(fixture, &Service::with_sites(LARGE_ACCOUNT))?;
-    table.add(BESIDE, beside(fixture, &fleet, &large)?);
+    table.add_all(BESIDE, beside(fixture, &fleet, &large)?);
     table.add_all(IN_LARGE_ACCOUNT, first_deploy(fixture, &fleet, &large)?);
     table.add_all(SMALL_UNCHANGED, unchanged_in_small_account(fixture, &fleet)?);
-    table.add_all(LARGE_UNCHANGED, unchanged_in_large_account(fixture, &fleet, &large)?);
+    let [unchanged, configured] = unchanged_in_large_account(fixture, &fleet, &large)?;
+    table.add_all(LARGE_UNCHANGED, unchanged);
+    table.add_all(CONFIGURED_UNCHANGED, configured);
     table.add_all(MEMORY, memory(fixture, &fleet, &large)?);
     Ok(())
 }
@@ -122,6 +131,14 @@ impl Fleet {
         let template = self.template(fixture, server, 1)?;
         self.first(count)
             .try_for_each(|(number, lineage, issued)| template.write(state, lineage, issued, number))
+    }
+
+    /// Writes the configuration for a state directory: an entry with a pattern that matches all lineages, and one for a
+    /// single lineage.
+    fn configure(&self, state: &Path, single: &Lineage) -> Result<()> {
+        let (all, single) = (self.certbot.join("live/*"), single.live());
+        let entries = [all, single].map(|path| format!("[[lineage]]\npath = '{}'\n", path.display()));
+        Ok(fs::write(configuration(state), entries.concat())?)
     }
 
     /// Deploys a lineage in a directory of its own and returns its state.
@@ -173,13 +190,16 @@ fn settle(fixture: &Fixture, state: &Path, lineages: usize) -> Result<()> {
     Ok(())
 }
 
-fn beside(fixture: &Fixture, fleet: &Fleet, large: &Server) -> Result<Measured> {
+fn beside(fixture: &Fixture, fleet: &Fleet, large: &Server) -> Result<[Measured; 2]> {
     let other = Server::start(fixture, &Service::with_sites(OTHER_ACCOUNT))?;
-    let state = fixture.memory("beside")?;
-    fleet.write_deployed(fixture, large, &state, SIZE)?;
-    let beside = renewal_instructions(fixture, &other, &state, OTHER_ACCOUNT.start, SIZE + 1)?;
-    let alone = renewal_instructions(fixture, &other, &fixture.memory("alone")?, OTHER_ACCOUNT.start, 1)?;
-    Ok(Measured::of_two(beside / alone, beside, alone, Unit::Instructions))
+    let alone = renewal_instructions(fixture, &other, &fixture.memory("alone")?, 1, None)?;
+    let beside = |name: &str, configured: Option<&Fleet>| -> Result<Measured> {
+        let state = fixture.memory(name)?;
+        fleet.write_deployed(fixture, large, &state, SIZE)?;
+        let beside = renewal_instructions(fixture, &other, &state, SIZE + 1, configured)?;
+        Ok(Measured::of_two(beside / alone, beside, alone, Unit::Instructions))
+    };
+    Ok([beside("beside", None)?, beside("beside-configured", Some(fleet))?])
 }
 
 fn first_deploy(fixture: &Fixture, fleet: &Fleet, large: &Server) -> Result<[Measured; 2]> {
@@ -190,16 +210,18 @@ fn first_deploy(fixture: &Fixture, fleet: &Fleet, large: &Server) -> Result<[Mea
     Ok([Measured::value(instructions as f64), Measured::value(memory as f64)])
 }
 
-/// Instructions of deploying a renewal. The state directory may hold other lineages, `total` with the one renewed.
+/// Instructions of deploying a renewal. The state directory may hold other lineages, `total` with the one renewed. The
+/// configuration has entries for a fleet and for the one renewed, or none.
 fn renewal_instructions(
     fixture: &Fixture,
     server: &Server,
     state: &Path,
-    number: usize,
     total: usize,
+    configured: Option<&Fleet>,
 ) -> Result<f64> {
-    let certbot = tempfile::TempDir::new()?;
+    let (certbot, number) = (tempfile::TempDir::new()?, OTHER_ACCOUNT.start);
     let mut lineage = fixture.lineage(certbot.path(), number)?;
+    configured.map(|fleet| fleet.configure(state, &lineage)).transpose()?;
     let call = deploy(fixture, server, state, &lineage);
     run(call.command())?;
     settle(fixture, state, total)?;
@@ -220,10 +242,17 @@ fn unchanged_in_small_account(fixture: &Fixture, fleet: &Fleet) -> Result<[Measu
     unchanged(fixture, fleet, &state)
 }
 
-fn unchanged_in_large_account(fixture: &Fixture, fleet: &Fleet, large: &Server) -> Result<[Measured; 2]> {
+/// Without and with `[[lineage]]` entries.
+fn unchanged_in_large_account(
+    fixture: &Fixture,
+    fleet: &Fleet,
+    large: &Server,
+) -> Result<[[Measured; 2]; 2]> {
     let state = fixture.memory("large-account")?;
     fleet.write_deployed(fixture, large, &state, SIZE)?;
-    unchanged(fixture, fleet, &state)
+    let without = unchanged(fixture, fleet, &state)?;
+    fleet.configure(&state, fleet.lineage(1)?)?;
+    Ok([without, unchanged(fixture, fleet, &state)?])
 }
 
 /// Wall and CPU time of `sync` for the whole fleet, to `cat`.

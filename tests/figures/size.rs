@@ -15,18 +15,18 @@ use crate::table::{Figure, Goal, Measured, Table, Unit};
 use crate::{observe, usage};
 
 const BINARY: Figure =
-    Figure { row: 14, name: "size of the binary", unit: Unit::Bytes, goal: Goal::AtMost(4.3e6) };
+    Figure { row: 14, name: "size of the binary", unit: Unit::Bytes, goal: Goal::AtMost(4.8e6) };
 const PRIVATE_MEMORY: Figure = Figure {
     row: 14,
     name: "bare upload, peak private memory",
     unit: Unit::Bytes,
-    goal: Goal::AtMost(0.6e6),
+    goal: Goal::AtMost(0.8e6),
 };
 const GROWTH: Figure = Figure {
     row: 13,
     name: "peak memory of sync of 10 lineages, for each site from 100,000 to 1,000,000",
     unit: Unit::Bytes,
-    goal: Goal::AtMost(1_000.0),
+    goal: Goal::AtMost(250.0),
 };
 const TIME: Figure = Figure {
     row: 13,
