@@ -14,12 +14,15 @@ use crate::text;
 pub(super) struct Entries<'a> {
     /// By the name of the lineage's state file, even if it has none.
     pub(super) found: BTreeMap<String, (&'a LineageEntry, Source)>,
-    /// By real path and target: a client may name a lineage by a link to the configured directory.
+    /// By real path and target: a client may name a lineage by a link to the configured directory. Empty if the names of
+    /// all lineages that were deployed before are found.
     by_real_path: HashMap<(PathBuf, Option<String>), (String, &'a LineageEntry)>,
     pub(super) unusable: Vec<Unusable<'a>>,
     /// Patterns that match no lineage.
     pub(super) unmatched: Vec<&'a str>,
-    all: &'a [LineageEntry],
+    patterns: Vec<&'a LineageEntry>,
+    /// The other entries, by the real path of the directory or the certificate that they name.
+    by_location: HashMap<PathBuf, Vec<&'a LineageEntry>>,
 }
 
 /// An entry, or a match of its pattern, that leads to no lineage.
@@ -30,16 +33,21 @@ pub(super) struct Unusable<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Finds the lineages of all entries.
-    pub(super) fn find(file: &'a Configuration) -> Self {
-        let mut entries = Self { all: &file.lineages, ..Self::default() };
+    /// Finds the lineages of all entries. `recorded` are the names of those that were deployed before.
+    pub(super) fn find(file: &'a Configuration, recorded: &[String]) -> Self {
+        let mut entries = Self::default();
         for entry in by_precedence(file) {
             match &entry.location {
-                Location::Directory(path) => entries.add(entry, path, Source::at(path)),
+                Location::Directory(path) => {
+                    entries.by_location.entry(real(path)).or_default().push(entry);
+                    entries.add(entry, path, Source::at(path));
+                }
                 Location::Files { cert, key } => {
+                    entries.by_location.entry(real(cert)).or_default().push(entry);
                     entries.add(entry, cert, Ok(Source::of_files(cert.clone(), Some(key.clone()))));
                 }
                 Location::Pattern(pattern) => {
+                    entries.patterns.push(entry);
                     let matches = pattern::expand(pattern);
                     if matches.is_empty() {
                         entries.unmatched.push(pattern.as_str());
@@ -50,10 +58,13 @@ impl<'a> Entries<'a> {
                 }
             }
         }
-        let paths = entries.found.iter().map(|(name, (entry, source))| {
-            ((source.real_path(), source.target.clone()), (name.clone(), *entry))
-        });
-        entries.by_real_path = paths.collect();
+        // Real paths take a third of the time.
+        if recorded.iter().any(|name| !entries.found.contains_key(name)) {
+            let paths = entries.found.iter().map(|(name, (entry, source))| {
+                ((source.real_path(), source.target.clone()), (name.clone(), *entry))
+            });
+            entries.by_real_path = paths.collect();
+        }
         entries
     }
 
@@ -83,7 +94,7 @@ impl<'a> Entries<'a> {
         let is_recorded = |unusable: &Unusable<'_>| is_at(unusable, recorded);
         let entry = match self.unusable.iter().position(is_recorded) {
             Some(position) => Some(self.unusable.swap_remove(position).entry),
-            None => self.all.iter().find(|entry| is_pattern(entry) && is_entry_of(entry, &source)),
+            None => self.patterns.iter().copied().find(|entry| is_entry_of(entry, &source)),
         };
         (entry, source)
     }
@@ -92,7 +103,10 @@ impl<'a> Entries<'a> {
     /// removed, or all entries for the lineage are for other accounts, which are then the only ones that the hook deploys
     /// to. The settings of the run are not those of its account.
     pub(super) fn is_unclaimed(&self, source: &Source) -> bool {
-        source.target.is_some() || self.all.iter().any(|entry| is_location_of(entry, source))
+        let places = [source.directory.as_ref(), Some(&source.files.cert)].into_iter().flatten();
+        let places = places.filter(|_| !self.by_location.is_empty());
+        let entries = places.filter_map(|place| self.by_location.get(&real(place))).flatten();
+        source.target.is_some() || entries.chain(&self.patterns).any(|entry| is_location_of(entry, source))
     }
 }
 
@@ -161,23 +175,25 @@ fn is_entry_of(entry: &LineageEntry, source: &Source) -> bool {
 
 /// Whether an entry names this lineage.
 fn is_location_of(entry: &LineageEntry, source: &Source) -> bool {
-    let is_same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),
-    };
     match &entry.location {
         Location::Directory(directory) => {
-            source.directory.as_ref().is_some_and(|known| is_same(known, directory))
+            source.directory.as_ref().is_some_and(|known| real(known) == real(directory))
         }
         Location::Pattern(pattern) => {
             let paths = [source.directory.as_ref(), Some(&source.files.cert)];
             paths.into_iter().flatten().any(|path| pattern::matches(pattern, path))
         }
         Location::Files { cert, key } => {
-            is_same(cert, &source.files.cert)
-                && source.files.key.as_ref().is_some_and(|known| is_same(key, known))
+            real(cert) == real(&source.files.cert)
+                && source.files.key.as_ref().is_some_and(|known| real(key) == real(known))
         }
     }
+}
+
+/// A path with links resolved; of what does not exist, the absolute path.
+fn real(path: &Path) -> PathBuf {
+    let real = path.canonicalize().or_else(|_| std::path::absolute(path));
+    real.unwrap_or_else(|_| path.to_owned())
 }
 
 /// Whether an entry without a lineage names the recorded directory or certificate.

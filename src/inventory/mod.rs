@@ -59,12 +59,13 @@ impl<'a> Inventory<'a> {
     /// Finds the lineages of the configuration and lists those that have a state file.
     pub(crate) fn gather(store: Option<&'a Store>, file: &'a Configuration) -> Result<Self, StateDirError> {
         let (recorded, damaged) = store.map(Store::list).transpose()?.unwrap_or_default();
-        Ok(Self { store, recorded, damaged, ..Self::configured(file) })
+        let configured = Entries::find(file, &recorded);
+        Ok(Self { store, recorded, damaged, configured, found: BTreeMap::new() })
     }
 
     /// Finds the lineages of the configuration only.
     pub(crate) fn configured(file: &'a Configuration) -> Self {
-        Self { configured: Entries::find(file), ..Self::default() }
+        Self { configured: Entries::find(file, &[]), ..Self::default() }
     }
 
     /// Adds a lineage that is neither recorded nor in the configuration.
