@@ -2,6 +2,7 @@
 //! accounts: the sites that need no deployment, the edges to observe, the plan, and the warnings.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use fastrand::Rng;
 use time::macros::datetime;
@@ -45,7 +46,7 @@ const HOSTS: u64 = 1_000;
 /// What a host deployed before.
 #[derive(Debug)]
 struct Host {
-    deployments: ServiceDeployments,
+    deployments: Rc<ServiceDeployments>,
     /// The records that the lineage stored a leaf in.
     records: Vec<u64>,
 }

@@ -6,6 +6,7 @@
 use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::rc::Rc;
 
 use time::OffsetDateTime;
 
@@ -176,7 +177,7 @@ impl Journal {
         service: &str,
         hosts: impl Iterator<Item = &'h str>,
         report: &mut Report,
-    ) -> ServiceDeployments {
+    ) -> Rc<ServiceDeployments> {
         let own = (self.name.as_str(), self.before());
         let neighbours = self.store.as_ref().map(|store| store.neighbours(service, hosts, own));
         let (deployments, errors) = neighbours.unwrap_or_default();
@@ -185,7 +186,7 @@ impl Journal {
     }
 
     /// Everything that lineages of this host deployed to the service.
-    pub(super) fn all_deployments(&self, service: &str) -> ServiceDeployments {
+    pub(super) fn all_deployments(&self, service: &str) -> Rc<ServiceDeployments> {
         let states = self.store.as_ref().map(|store| store.read_all().0).unwrap_or_default();
         states.into_iter().collect::<Deployments>().of_service(service)
     }

@@ -2,6 +2,7 @@
 //! edge show.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, json};
@@ -43,7 +44,7 @@ pub(super) struct Rollout<'a> {
 pub(crate) struct AccountSnapshot {
     pub(crate) listing: IndexedListing,
     /// What this host deployed to the service.
-    pub(crate) deployments: ServiceDeployments,
+    pub(crate) deployments: Rc<ServiceDeployments>,
 }
 
 impl Rollout<'_> {
@@ -144,7 +145,7 @@ impl Rollout<'_> {
         let is_listed = |host: &str| listing.has_site(host);
         let all = (lists_none && self.deployment.account.is_none())
             .then(|| self.journal.all_deployments(&self.service()));
-        let deployments = all.as_ref().unwrap_or(scope.deployments);
+        let deployments = all.as_deref().unwrap_or(scope.deployments);
         let sites = deployments.missing_hosts(scope.lineage, lists_none, is_listed);
         if sites.is_empty() {
             return Ok(());

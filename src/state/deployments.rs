@@ -15,7 +15,7 @@ use crate::outcome::Outcome;
 /// The deployments of all lineages.
 #[derive(Debug, Default)]
 pub(crate) struct Deployments {
-    by_service: HashMap<String, ServiceDeployments>,
+    by_service: HashMap<String, Rc<ServiceDeployments>>,
 }
 
 /// The deployments to one service.
@@ -61,7 +61,7 @@ impl Deployments {
         for known in state.records().leaves() {
             let records = &mut self.service(&known.service).records;
             for holder in &known.records {
-                records.entry(holder.id).or_default().push(StoredLeaf {
+                records.entry(holder.id).or_insert_with(one).push(StoredLeaf {
                     at: holder.at,
                     lineage: lineage.to_owned(),
                     leaf: share(&known.leaf),
@@ -74,7 +74,7 @@ impl Deployments {
         let sites = &mut self.service(service).sites;
         for site in &state.sites {
             if let Some(leaf) = state.leaf_deployed_to(site) {
-                sites.entry(site.domain.host().to_owned()).or_default().push(SiteDeployment {
+                sites.entry(site.domain.host().to_owned()).or_insert_with(one).push(SiteDeployment {
                     lineage: lineage.to_owned(),
                     leaf: share(leaf),
                     record: site.cert_id,
@@ -85,11 +85,11 @@ impl Deployments {
     }
 
     fn service(&mut self, service: &str) -> &mut ServiceDeployments {
-        self.by_service.entry(service.to_owned()).or_default()
+        Rc::make_mut(self.by_service.entry(service.to_owned()).or_default())
     }
 
     /// The deployments to a service.
-    pub(crate) fn of_service(&self, service: &str) -> ServiceDeployments {
+    pub(crate) fn of_service(&self, service: &str) -> Rc<ServiceDeployments> {
         self.by_service.get(service).cloned().unwrap_or_default()
     }
 
@@ -105,6 +105,11 @@ impl Deployments {
     ) -> Option<&SiteDeployment> {
         self.by_service.get(service)?.superseding(site, lineage, leaf, now)
     }
+}
+
+/// A list that nearly always has one item; the first push would make room for four.
+fn one<T>() -> Vec<T> {
+    Vec::with_capacity(1)
 }
 
 impl FromIterator<(String, LineageState)> for Deployments {

@@ -1,5 +1,6 @@
 //! Lists an account once, and checks connection, TLS, API key and clock from the responses.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use time::Duration;
@@ -12,7 +13,6 @@ use crate::error::{Diagnostic as _, ErrorKind};
 use crate::plan::IndexedListing;
 use crate::secret::Redactor;
 use crate::settings::Settings;
-use crate::state::ServiceDeployments;
 use crate::text::{count, humanize};
 use crate::trust::TrustStores;
 
@@ -76,7 +76,7 @@ impl Account {
             findings.push(Subject::Service.ok(format!("reachable; {sites} and {records}")));
         }
         findings.push(Subject::ApiKey.ok("accepted by the service"));
-        let (listing, deployments) = (IndexedListing::new(listing), ServiceDeployments::default());
+        let (listing, deployments) = (IndexedListing::new(listing), Rc::default());
         self.snapshot = Some(AccountSnapshot { listing, deployments });
         findings
     }

@@ -1,5 +1,7 @@
 //! Decisions before anything is sent, each with the account and the edges that lead to it.
 
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 use time::macros::datetime;
 
@@ -28,7 +30,7 @@ fn leaf(fingerprint: &str, issued: i64) -> Leaf {
 }
 
 /// What lineages deployed to `a.example` in record 5.
-fn deployments(deployed: &[(&str, Leaf)]) -> ServiceDeployments {
+fn deployments(deployed: &[(&str, Leaf)]) -> Rc<ServiceDeployments> {
     let options =
         RunOptions { service: Some(SERVICE.into()), origin: Origin::Standing, ..RunOptions::default() };
     let mut all = Deployments::default();
@@ -48,7 +50,7 @@ struct Scene {
     records: Value,
     leaf: Leaf,
     domains: Vec<Domain>,
-    deployments: ServiceDeployments,
+    deployments: Rc<ServiceDeployments>,
     missed: HashMap<u64, u64>,
     verify: Verify,
     guards: Guards,
@@ -66,7 +68,7 @@ impl Scene {
             records: json!([{"id": 5, "domain": "a.example"}]),
             leaf: leaf("mm", 0),
             domains: Vec::new(),
-            deployments: ServiceDeployments::default(),
+            deployments: Rc::default(),
             missed: HashMap::new(),
             verify: Verify::Auto,
             guards: Guards::default(),

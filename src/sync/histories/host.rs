@@ -1,6 +1,7 @@
 //! A host with lineages, and the runs on it.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use time::{Duration, OffsetDateTime};
@@ -178,7 +179,7 @@ impl Host {
         self.deploy(at, &run, (&listing, &deployments), world);
     }
 
-    fn deployments(&self) -> ServiceDeployments {
+    fn deployments(&self) -> Rc<ServiceDeployments> {
         let mut deployments = Deployments::default();
         for lineage in &self.lineages {
             if let Some(state) = &lineage.state {
