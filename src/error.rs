@@ -12,7 +12,7 @@ use crate::check::Finding;
 use crate::hint::{Hint, Place};
 pub(crate) use crate::hint::{read_hint, write_hint};
 pub(crate) use crate::text::shell_word;
-use crate::text::{count, sanitize};
+use crate::text::{self, count, sanitize};
 
 /// Failure class. The discriminant is the exit code, on which scripts depend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -260,11 +260,9 @@ impl CommandError {
         }
         let merge = |group: Vec<&Self>| match group.as_slice() {
             [first, ..] if group.len() > MAX_NAMED => {
-                let subjects: Vec<&Subject> =
-                    group.iter().filter_map(|error| error.subject.as_deref()).collect();
-                let names: Vec<&str> = subjects.iter().map(|subject| subject.name.as_str()).collect();
-                let noun = subjects.first().map_or("site", |subject| subject.noun);
-                let (names, number) = (first_names(&names), count(group.len(), noun));
+                let subjects = || group.iter().filter_map(|error| error.subject.as_deref());
+                let names = first_names(subjects().map(|subject| subject.name.as_str()));
+                let number = count(group.len(), subjects().next().map_or("site", |subject| subject.noun));
                 vec![first.prefixed(format_args!("{number} ({names}) failed in the same way; the first: "))]
             }
             group => group.iter().map(|error| (*error).clone()).collect(),
@@ -281,12 +279,8 @@ fn is_particular(word: &str) -> bool {
 }
 
 /// Names the first of these and counts the rest.
-pub(crate) fn first_names(names: &[&str]) -> String {
-    let shown: Vec<String> = names.iter().take(MAX_NAMED).map(|name| sanitize(name)).collect();
-    match names.len().saturating_sub(MAX_NAMED) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
+pub(crate) fn first_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    text::first(names.into_iter().map(sanitize), MAX_NAMED)
 }
 
 impl<E: Diagnostic + ?Sized> Diagnostic for &E {

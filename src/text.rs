@@ -99,17 +99,24 @@ pub fn count(number: usize, noun: &str) -> String {
 }
 
 /// Joins items: `a`, `a and b`, `a, b and c`. Items beyond the tenth are only counted.
-pub fn list<T: AsRef<str>>(items: &[T]) -> String {
+pub fn list(items: impl IntoIterator<Item: ToString>) -> String {
     const MAX_ITEMS: usize = 10;
-    let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
     match items.as_slice() {
         [] => "nothing".into(),
-        [one] => (*one).into(),
+        [one] => one.clone(),
         [others @ .., last] if items.len() <= MAX_ITEMS => format!("{} and {last}", others.join(", ")),
-        items => {
-            let shown: Vec<&str> = items.iter().take(MAX_ITEMS).copied().collect();
-            format!("{} and {} more", shown.join(", "), items.len() - MAX_ITEMS)
-        }
+        items => first(items, MAX_ITEMS),
+    }
+}
+
+/// Joins the first items and counts the others: `a, b and 3 more`.
+pub fn first(items: impl IntoIterator<Item: ToString>, max: usize) -> String {
+    let mut items = items.into_iter();
+    let shown: Vec<String> = items.by_ref().take(max).map(|item| item.to_string()).collect();
+    match items.count() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 
@@ -159,10 +166,9 @@ mod tests {
 
     #[test]
     fn long_lists_are_counted() {
-        assert_eq!(list(&["a"]), "a");
-        assert_eq!(list(&["a", "b", "c"]), "a, b and c");
-        let many: Vec<String> = (0..12).map(|n| n.to_string()).collect();
-        assert_eq!(list(&many), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more");
+        assert_eq!(list(["a"]), "a");
+        assert_eq!(list(["a", "b", "c"]), "a, b and c");
+        assert_eq!(list(0..12), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more");
     }
 
     #[test]

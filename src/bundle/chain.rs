@@ -44,9 +44,8 @@ impl Chain {
             repairs.push("sorted the chain by issuer".into());
         }
         if !pool.is_empty() {
-            let names: Vec<String> = pool.iter().map(Certificate::label).collect();
-            repairs
-                .push(format!("dropped certificates that are not part of the chain: {}", text::list(&names)));
+            let names = text::list(pool.iter().map(Certificate::label));
+            repairs.push(format!("dropped certificates that are not part of the chain: {names}"));
         }
         Ok(Self { leaf, issuers, repairs })
     }
@@ -124,8 +123,8 @@ fn find_leaf(certificates: &[Certificate], key: Option<&PrivateKey>) -> Result<u
 
 fn ambiguous(leaves: &[(usize, &Certificate)]) -> Defect {
     let name = |leaf: &Certificate| format!("{} until {}", leaf.label(), text::rfc3339(leaf.not_after));
-    let names: Vec<String> = leaves.iter().map(|(_, leaf)| name(leaf)).collect();
-    let found = format!("{} possible leaf certificates: {}", leaves.len(), text::list(&names));
+    let names = text::list(leaves.iter().map(|(_, leaf)| name(leaf)));
+    let found = format!("{} possible leaf certificates: {names}", leaves.len());
     Defect::transient(found, "keep only one leaf and its chain in the file")
 }
 

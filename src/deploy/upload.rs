@@ -195,8 +195,8 @@ pub(super) fn is_of_others(response: &Uploaded, domain: &Domain, listed: &Record
 
 fn other_record(listed: &Record) -> String {
     let domains: Vec<Domain> = listed.domains.iter().chain(&listed.name).cloned().collect();
-    let domains: Vec<String> = distinct(&domains).iter().map(ToString::to_string).collect();
-    format!("`created` is true for `id` {}, which was listed before for {}", listed.id, list(&domains))
+    let domains = list(distinct(&domains));
+    format!("`created` is true for `id` {}, which was listed before for {domains}", listed.id)
 }
 
 /// A record may be stored for several domains, or for a wildcard of the leaf that covers this one.
@@ -208,8 +208,7 @@ fn other_domain(shown: &[String], domain: &Domain, leaf: &Certificate) -> Option
     if shown.is_empty() || names.contains(domain) || covering.cover(domain) {
         return None;
     }
-    let shown: Vec<String> = shown.iter().map(|text| sanitize(text)).collect();
-    Some(format!("`domain` is {}", list(&shown)))
+    Some(format!("`domain` is {}", list(shown.iter().map(|text| sanitize(text)))))
 }
 
 fn other_expiry(shown: Option<&Timestamp>, leaf: &Certificate) -> Option<String> {

@@ -175,7 +175,7 @@ impl Verdict {
     fn current(site: &Site, view: Option<&EdgeView>, settings: &Settings) -> Self {
         let (reason, is_known) = match view {
             Some(view) if view.is_served() => return Self::served(view),
-            Some(view) => (text::list(&view.unverified()), false),
+            Some(view) => (text::list(view.unverified()), false),
             None if settings.verify == Verify::Off => (VERIFY_OFF.to_owned(), true),
             None => (without_https(site), true),
         };

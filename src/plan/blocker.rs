@@ -163,6 +163,5 @@ fn identify(leaf: &Leaf) -> String {
 }
 
 fn describe(domains: &[Domain]) -> String {
-    let names: Vec<String> = domains.iter().map(ToString::to_string).collect();
-    if names.is_empty() { "no readable domain".into() } else { text::list(&names) }
+    if domains.is_empty() { "no readable domain".into() } else { text::list(domains) }
 }

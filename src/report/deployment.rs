@@ -47,7 +47,7 @@ pub(super) fn blocks(report: &Report) -> Vec<Block> {
 
 /// Names, key type and expiry of the certificate.
 fn header(certificate: &CertificateReport) -> String {
-    let names = first_names(&certificate.names.iter().map(String::as_str).collect::<Vec<_>>());
+    let names = first_names(certificate.names.iter().map(String::as_str));
     let expiry = people::expiry(certificate.not_after, clock::now());
     format!("{names}   {}, {expiry}", certificate.key_type)
 }
@@ -151,8 +151,7 @@ fn sites(sites: &[SiteReport]) -> Vec<Line> {
         if is_counted(*sign, sites) {
             let mut line = line(&count(sites.len(), "site"), score(sites));
             if *sign >= Sign::Warning {
-                let names: Vec<&str> = sites.iter().map(|site| site.domain.spelled()).collect();
-                line.notes.push(first_names(&names));
+                line.notes.push(first_names(sites.iter().map(|site| site.domain.spelled())));
             }
             lines.push(line);
         } else {

@@ -200,9 +200,9 @@ impl<'c, 'a> Check<'c, 'a> {
         if view.is_served() {
             (known.outcome, known.detail) = (Outcome::Served, None);
         } else if known.outcome.is_bound() && !faults.is_empty() {
-            (known.outcome, known.detail) = (Outcome::Stale, Some(text::list(&faults)));
+            (known.outcome, known.detail) = (Outcome::Stale, Some(text::list(faults)));
         } else if known.outcome.is_deployed() {
-            (known.outcome, known.detail) = (Outcome::Synced, Some(text::list(&view.unverified())));
+            (known.outcome, known.detail) = (Outcome::Synced, Some(text::list(view.unverified())));
         }
     }
 

@@ -13,7 +13,7 @@ use crate::error::{CommandError, MAX_NAMED, first_names};
 use crate::hint::{Command, Place};
 use crate::outcome::Outcome;
 use crate::report::{Block, Deployed, Report, Sign};
-use crate::text::{count, people, sanitize};
+use crate::text::{count, first, people, sanitize};
 
 /// The result of a run.
 #[derive(Default)]
@@ -253,8 +253,8 @@ impl LineageReport {
 
     /// The line of lineages that failed alike.
     fn line_for(&self, alike: &[&Self]) -> Block {
-        let names: Vec<&str> = alike.iter().map(|lineage| lineage.name.as_str()).collect();
-        let (number, names) = (count(alike.len(), "lineage"), first_names(&names));
+        let names = first_names(alike.iter().map(|lineage| lineage.name.as_str()));
+        let number = count(alike.len(), "lineage");
         Block::Signed(self.result.sign(), format!("{}: {number}: {names}", self.summary()))
     }
 
@@ -272,11 +272,8 @@ impl LineageReport {
         let sites = self.report.deployed.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
         let mut sites: Vec<_> = sites.collect();
         sites.sort_by_key(|site| site.outcome.is_deployed());
-        let shown = sites.iter().take(MAX_SHOWN);
-        let shown: Vec<String> = shown.map(|site| format!("{} {}", site.domain, site.outcome)).collect();
-        let more = sites.len().saturating_sub(MAX_SHOWN);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        if shown.is_empty() { String::new() } else { format!(": {}{more}", shown.join(", ")) }
+        let shown = first(sites.iter().map(|site| format!("{} {}", site.domain, site.outcome)), MAX_SHOWN);
+        if sites.is_empty() { shown } else { format!(": {shown}") }
     }
 }
 

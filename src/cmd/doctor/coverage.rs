@@ -133,11 +133,6 @@ fn left_expiry(site: &Site, deployments: &ServiceDeployments) -> Option<OffsetDa
 }
 
 fn names(sites: &[&Site]) -> String {
-    let domains: Vec<String> = sites.iter().map(|site| site.domain.to_string()).collect();
-    match domains.get(..MAX_NAMES - 1) {
-        Some(shown) if domains.len() > MAX_NAMES => {
-            format!("{} and {} more", shown.join(", "), domains.len() - shown.len())
-        }
-        _ => text::list(&domains),
-    }
+    let domains = sites.iter().map(|site| &site.domain);
+    if sites.len() > MAX_NAMES { text::first(domains, MAX_NAMES - 1) } else { text::list(domains) }
 }

@@ -152,8 +152,7 @@ impl HostLineage {
 
     /// Reports a lineage of a client that covers these sites, but was never deployed or configured.
     pub(super) fn unmanaged_finding(&self, sites: &[&Site], is_covered_by_others: bool) -> DoctorFinding {
-        let domains: Vec<String> = sites.iter().map(|site| site.domain.to_string()).collect();
-        let covers = format!("{} covers {}", self.title, text::list(&domains));
+        let covers = format!("{} covers {}", self.title, text::list(sites.iter().map(|site| &site.domain)));
         match &self.hook {
             DoctorFinding { status: Status::Ok, detail, .. } => {
                 let detail = format!("{covers}, but was never deployed; {detail}");

@@ -30,8 +30,8 @@ pub(super) fn check(
         (_, Err(error)) => findings.push(Subject::Settings.failed(error)),
         (Some(path), Ok(_)) => findings.push(Subject::Settings.ok(text::path(path))),
         (None, Ok(_)) => {
-            let places: Vec<String> = default_paths(&context.env).map(|path| text::path(&path)).collect();
-            let detail = format!("no configuration file: looked for {}", text::list(&places));
+            let places = text::list(default_paths(&context.env).map(|path| text::path(&path)));
+            let detail = format!("no configuration file: looked for {places}");
             findings.push(Subject::Settings.ok(detail));
         }
     }

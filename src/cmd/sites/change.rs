@@ -61,8 +61,8 @@ pub(super) fn verify(
     } else {
         format!("{}; set it with `edgecert sites update {id} --set FIELD=VALUE`", suggestions.join("; "))
     };
-    let ignored: Vec<String> = ignored.iter().map(|name| sanitize(name)).collect();
-    let message = format_args!("the service ignored {} of {}; {others}", list(&ignored), label(site));
+    let ignored = list(ignored.iter().map(|name| sanitize(name)));
+    let message = format_args!("the service ignored {ignored} of {}; {others}", label(site));
     Err(CommandError::new(ErrorKind::Service, message).hint(hint))
 }
 

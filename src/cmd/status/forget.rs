@@ -80,8 +80,7 @@ fn find<'a>(
                 Some(target) => format!("{} (for {target})", member.name),
                 None => member.name.clone(),
             };
-            let names: Vec<String> = several.iter().map(name).collect();
-            let (wanted, names) = (text::path(wanted), text::list(&names));
+            let (wanted, names) = (text::path(wanted), text::list(several.iter().map(name)));
             let message = format!("{wanted} holds {names}; nothing was forgotten");
             Err(CommandError::new(ErrorKind::NoInput, message).hint("pass the name of one lineage"))
         }

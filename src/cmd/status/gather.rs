@@ -135,8 +135,8 @@ impl DiskStatus {
             Err(error) if error.is_missing() => Self::Missing,
             Err(error) => Self::Unreadable(error.to_string()),
             Ok(Err(defects)) => {
-                let found: Vec<&str> = defects.iter().map(|defect| defect.found.as_str()).collect();
-                Self::Unreadable(format!("{} holds {}", text::path(&files.cert), text::list(&found)))
+                let found = text::list(defects.iter().map(|defect| &defect.found));
+                Self::Unreadable(format!("{} holds {found}", text::path(&files.cert)))
             }
             Ok(Ok(chain)) => {
                 let (leaf, key_type) = (chain.leaf.to_leaf(), chain.leaf.public_key.key_type);
