@@ -26,7 +26,7 @@ pub(crate) struct Layers<'a> {
     pub(super) given: Layer,
     /// The variable behind each setting that one gives.
     pub(super) origins: Origins,
-    pub(super) file: &'a Configuration,
+    pub(crate) file: &'a Configuration,
     /// The API keys that were read.
     keys: RefCell<HashMap<KeyLocation, Result<Secret, SettingsError>>>,
 }

@@ -32,19 +32,16 @@ type Mention = Result<PathBuf, DoctorFinding>;
 /// client without hooks, that is a note.
 pub(super) fn check(source: &Source, title: &str, has_run: bool, host: &Host<'_>) -> DoctorFinding {
     let search = Search { source, host };
-    let found = match source.client {
-        AcmeClient::Certbot => search.certbot(),
-        AcmeClient::AcmeSh => search.acme_sh(),
-        AcmeClient::Dehydrated => search.dehydrated(),
-        // Files given one by one may be those of any client.
-        AcmeClient::Files => search.certbot().or_else(|| search.acme_sh()),
-        _ => None,
-    };
     let client = source.client;
-    let has_hooks = matches!(
-        client,
-        AcmeClient::Certbot | AcmeClient::AcmeSh | AcmeClient::Dehydrated | AcmeClient::Lego
-    );
+    let (found, has_hooks) = match client {
+        AcmeClient::Certbot => (search.certbot(), true),
+        AcmeClient::AcmeSh => (search.acme_sh(), true),
+        AcmeClient::Dehydrated => (search.dehydrated(), true),
+        AcmeClient::Lego => (None, true),
+        // Files given one by one may be those of any client.
+        AcmeClient::Files => (search.certbot().or_else(|| search.acme_sh()), false),
+        _ => (None, false),
+    };
     match found {
         Some(Ok(place)) => {
             let ran = if has_run { "a hook run is recorded" } else { "no hook run is recorded yet" };

@@ -1,16 +1,15 @@
 //! The lineages of this host: those that edgecert manages, and a dry run of their deployments; and those that ACME clients
 //! keep besides.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::{fs, io};
 
 use time::OffsetDateTime;
 
-use super::clients;
 use super::finding::{DoctorFinding, Subject};
 use super::hook::{self, ATTACH};
-use super::host::Host;
+use super::host::{Host, entries};
 use super::service::Account;
 use crate::api::Site;
 use crate::bundle;
@@ -29,6 +28,9 @@ use crate::settings::{Guards, LineageEntry, Settings};
 use crate::source::{AcmeClient, Source};
 use crate::state::{Given, LineageState};
 use crate::text;
+
+/// Directories of certbot and dehydrated with a subdirectory for each lineage.
+const DIRECTORIES: [&str; 2] = ["/etc/letsencrypt/live", "/var/lib/dehydrated/certs"];
 
 /// What to do about a lineage without files.
 const MISSING_HINT: &str =
@@ -205,23 +207,23 @@ impl HostLineage {
     }
 }
 
-/// Finds the lineages of ACME clients that cover sites and that edgecert does not manage, and reports directories that
-/// cannot be searched.
-pub(super) fn find_unmanaged(
-    host: &Host<'_>,
-    managed: &[HostLineage],
-    sites: &[Site],
-    settings: &Arc<Settings>,
-) -> (Vec<HostLineage>, Vec<DoctorFinding>) {
-    let (mut found, denied) = clients::find(host);
-    // Resolved once, as there may be thousands of either.
-    let paths: HashSet<PathBuf> = managed.iter().map(|lineage| lineage.source.real_path()).collect();
-    found.retain(|source| !paths.contains(&source.real_path()));
-    let target = |_: &Given| Some((Arc::clone(settings), 0));
-    let lineages =
-        found.into_iter().filter_map(|source| HostLineage::new((source, None), None, target, host));
-    let covers_site = |lineage: &HostLineage| sites.iter().any(|site| lineage.covers(&site.domain));
-    (lineages.filter(covers_site).collect(), denied)
+/// Finds the lineages of ACME clients, and reports directories that cannot be searched.
+pub(super) fn find(host: &Host<'_>, findings: &mut Vec<DoctorFinding>) -> Vec<Source> {
+    let acme_sh = host.env.path("LE_CONFIG_HOME").or_else(|| host.env.path("LE_WORKING_DIR"));
+    let acme_sh = acme_sh.or_else(|| host.env.path("HOME").map(|home| home.join(".acme.sh")));
+    let lego = host.env.path("LEGO_PATH").map(|path| path.join("certificates"));
+    let parents: Vec<PathBuf> = DIRECTORIES.iter().map(|path| host.at(path)).chain(acme_sh).collect();
+    for directory in parents.iter().chain(&lego) {
+        if fs::read_dir(directory).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+            let detail = format!("cannot search {} for lineages: permission denied", text::path(directory));
+            let remedy = "run edgecert as the user that the ACME client runs as";
+            findings.push(Subject::Lineage.warn(detail, remedy));
+        }
+    }
+    let directories = parents.iter().flat_map(|path| entries(path)).filter(|path| path.is_dir());
+    let files = lego.iter().flat_map(|path| entries(path));
+    let certificates = files.filter(|path| path.extension().is_some_and(|ending| ending == "crt"));
+    directories.chain(certificates).filter_map(|path| Source::at(&path).ok()).collect()
 }
 
 /// Reports that no lineage of this host covers a site of the account.
@@ -241,12 +243,6 @@ pub(super) fn none(sites: &[Site], host: &Host<'_>) -> DoctorFinding {
     Subject::Lineage.warn(detail, remedy)
 }
 
-/// Reports a pattern that matches no lineage. There may be none yet.
-pub(super) fn unmatched(pattern: &str) -> DoctorFinding {
-    let detail = format!("the path {} in the configuration matches no lineage", text::sanitize(pattern));
-    Subject::Lineage.warn(detail, "correct `path` in its [[lineage]]")
-}
-
 /// Reports a private key that others can read. In a mounted secret that is usual, and only its pod has access.
 fn open_key(source: &Source) -> Option<DoctorFinding> {
     let key = source.files.key.as_ref().filter(|key| file::is_open_to_others(key))?;
@@ -258,4 +254,52 @@ fn open_key(source: &Source) -> Option<DoctorFinding> {
     }
     let remedy = format!("run `chmod o= {}`", shell_word(&path));
     Some(Subject::Lineage.fail(detail, remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::Env;
+
+    #[test]
+    fn lineages_of_each_client_are_found() {
+        let root = tempfile::TempDir::new().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for path in [
+            "etc/letsencrypt/live/README",
+            "etc/letsencrypt/live/a.example/fullchain.pem",
+            "etc/letsencrypt/live/a.example/privkey.pem",
+            "var/lib/dehydrated/certs/b.example/fullchain.pem",
+            "home/.acme.sh/*.c.example_ecc/fullchain.cer",
+            "home/.acme.sh/*.c.example_ecc/*.c.example.cer",
+            "home/.acme.sh/*.c.example_ecc/*.c.example.key",
+            "home/.acme.sh/ca/account.json",
+            "lego/certificates/d.example.crt",
+            "lego/certificates/d.example.issuer.crt",
+            "lego/certificates/d.example.key",
+            "lego/certificates/e.example.crt",
+            "lego/certificates/e.example.key",
+        ] {
+            fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            fs::write(at(path), "").unwrap();
+        }
+        let env: Env = [("HOME", at("home")), ("LEGO_PATH", at("lego"))].into_iter().collect();
+        let mut findings = Vec::new();
+        let found = find(&Host::new(root.path().to_owned(), &env), &mut findings);
+        let line = |source: &Source| {
+            let cert = source.files.cert.strip_prefix(root.path()).unwrap();
+            format!("{} {}", source.client, cert.display())
+        };
+        assert_eq!(
+            found.iter().map(line).collect::<Vec<_>>(),
+            [
+                "certbot etc/letsencrypt/live/a.example/fullchain.pem",
+                "certbot var/lib/dehydrated/certs/b.example/fullchain.pem",
+                "acme.sh home/.acme.sh/*.c.example_ecc/fullchain.cer",
+                "files lego/certificates/d.example.crt",
+                "files lego/certificates/e.example.crt",
+            ]
+        );
+        assert_eq!(findings, []);
+    }
 }

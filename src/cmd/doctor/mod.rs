@@ -2,8 +2,6 @@
 //!
 //! One file per subject. A check that fails does not stop the others. A dry run checks what a deployment would.
 
-mod accounts;
-mod clients;
 mod coverage;
 mod finding;
 mod hook;
@@ -15,6 +13,7 @@ mod setup;
 mod timer;
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
@@ -28,12 +27,14 @@ use crate::check::Status;
 use crate::cli::DoctorArgs;
 use crate::clock;
 use crate::context::Context;
+use crate::deploy::ClientCache;
 use crate::error::{CommandError, ErrorKind};
 use crate::inventory::{Inventory, Member};
 use crate::report::{Block, Report, finding_counts, finding_line};
 use crate::runtime::Runtime;
 use crate::settings::{Configuration, Layer, Layers, LineageEntry, Settings};
 use crate::state::{Deployments, Given, Store};
+use crate::text;
 use crate::trust::TrustStores;
 
 /// Lineages whose deployments are tried at once.
@@ -44,7 +45,6 @@ struct Doctor<'a> {
     runtime: &'a Runtime,
     host: &'a Host<'a>,
     layers: &'a Layers<'a>,
-    configuration: &'a Configuration,
     now: OffsetDateTime,
     /// Shared by the connections and the checks of all lineages.
     stores: Arc<TrustStores>,
@@ -60,17 +60,16 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) -> 
         return Ok(());
     }
     let (empty, host) = (Configuration::default(), Host::new(args.root.clone(), &context.env));
-    let configuration = context.configuration().require_valid().unwrap_or(&empty);
-    let layers = Layers::new(&args.settings, &context.env, configuration);
+    let valid = context.configuration().require_valid().unwrap_or(&empty);
+    let layers = Layers::new(&args.settings, &context.env, valid);
     let mut doctor = Doctor {
         runtime: &Runtime::new()?,
         host: &host,
         layers: &layers,
-        configuration,
         now: clock::now(),
         stores: Arc::default(),
         accounts: Vec::new(),
-        findings: setup::check(context, configuration, &layers, &host),
+        findings: setup::check(context, &layers, &host),
     };
     doctor.check(report);
     let mut findings = doctor.findings;
@@ -102,16 +101,21 @@ impl Doctor<'_> {
             self.account(None, Arc::new(settings), self.layers.base_url().is_ok());
         }
         // An entry may name no lineage yet.
-        for entry in &self.configuration.lineages {
+        for entry in &self.layers.file.lineages {
             self.target(&Layer::default(), Some(entry));
         }
         let state_dir = self.layers.state_dir();
         let store = state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
-        let inventory = Inventory::gather(store.as_ref(), self.configuration).unwrap_or_else(|error| {
+        let inventory = Inventory::gather(store.as_ref(), self.layers.file).unwrap_or_else(|error| {
             self.findings.push(Subject::State.failed(error));
-            Inventory::configured(self.configuration)
+            Inventory::configured(self.layers.file)
         });
-        self.findings.extend(inventory.unmatched_patterns().iter().map(|path| lineages::unmatched(path)));
+        for pattern in inventory.unmatched_patterns() {
+            // There may be no lineage yet.
+            let pattern = text::sanitize(pattern);
+            let detail = format!("the path {pattern} in the configuration matches no lineage");
+            self.findings.push(Subject::Lineage.warn(detail, "correct `path` in its [[lineage]]"));
+        }
         let (mut lineages, mut deployments, mut earliest_run) = (Vec::new(), Deployments::default(), None);
         let visitor = |Member { name, source, entry, state, is_unclaimed }: Member<'_>| {
             if let Some(state) = &state {
@@ -148,9 +152,16 @@ impl Doctor<'_> {
         // Unmanaged lineages would be deployed to the account of the run.
         if let Some(Account { name: None, settings, snapshot: Some(snapshot), .. }) = self.accounts.first() {
             let sites = &snapshot.listing.listing().sites.items;
-            let (unmanaged, denied) = lineages::find_unmanaged(self.host, &lineages, sites, settings);
-            self.findings.extend(denied);
-            lineages.extend(unmanaged);
+            // Resolved once, as there may be thousands of either.
+            let managed: HashSet<PathBuf> =
+                lineages.iter().map(|lineage| lineage.source.real_path()).collect();
+            let found = lineages::find(self.host, &mut self.findings).into_iter();
+            let target = |_: &Given| Some((Arc::clone(settings), 0));
+            let unmanaged = found
+                .filter(|source| !managed.contains(&source.real_path()))
+                .filter_map(|source| HostLineage::new((source, None), None, target, self.host));
+            let covers_site = |lineage: &HostLineage| sites.iter().any(|site| lineage.covers(&site.domain));
+            lineages.extend(unmanaged.filter(covers_site));
             if lineages.iter().all(|lineage| lineage.account != 0) {
                 self.findings.push(lineages::none(sites, self.host));
             }
@@ -187,7 +198,8 @@ impl Doctor<'_> {
     fn account(&mut self, name: Option<String>, settings: Arc<Settings>, is_complete: bool) -> usize {
         let mut known = self.accounts.iter();
         known.position(|account| account.settings.is_same_service(&settings)).unwrap_or_else(|| {
-            let mut account = Account::new(name, settings, &self.stores);
+            let clients = ClientCache::for_many(Arc::clone(&self.stores));
+            let mut account = Account { name, settings, clients, snapshot: None };
             if is_complete {
                 self.findings.extend(self.runtime.block_on(account.list()));
             }

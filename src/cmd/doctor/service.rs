@@ -14,7 +14,6 @@ use crate::plan::IndexedListing;
 use crate::secret::Redactor;
 use crate::settings::Settings;
 use crate::text::{count, humanize};
-use crate::trust::TrustStores;
 
 /// An account that lineages are deployed to.
 pub(super) struct Account {
@@ -33,11 +32,6 @@ const MAX_ATTEMPTS: u32 = 2;
 const MAX_CLOCK_SKEW: Duration = Duration::MINUTE;
 
 impl Account {
-    /// An account that was not listed.
-    pub(super) fn new(name: Option<String>, settings: Arc<Settings>, stores: &Arc<TrustStores>) -> Self {
-        Self { name, settings, clients: ClientCache::for_many(Arc::clone(stores)), snapshot: None }
-    }
-
     /// Lists the account. Without an API key, an empty one is sent.
     pub(super) async fn list(&mut self) -> Vec<DoctorFinding> {
         let mut findings = Vec::new();

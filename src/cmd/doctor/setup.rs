@@ -5,25 +5,19 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use super::accounts;
 use super::finding::{DoctorFinding, Subject};
 use super::host::Host;
 use crate::context::Context;
 use crate::error::{Diagnostic as _, shell_word, write_hint};
 use crate::file;
-use crate::settings::{Configuration, Layer, Layers, Program, SettingsError, default_paths};
+use crate::settings::{Connection, Layer, Layers, LineageEntry, Program, SettingsError, default_paths};
 use crate::text;
 
 /// Permissions that a state directory must not give: write for the group, anything for others.
 const FORBIDDEN_MODE: u32 = 0o027;
 
 /// Checks the settings of the run, and whether runs can be recorded.
-pub(super) fn check(
-    context: &Context,
-    configuration: &Configuration,
-    layers: &Layers<'_>,
-    host: &Host<'_>,
-) -> Vec<DoctorFinding> {
+pub(super) fn check(context: &Context, layers: &Layers<'_>, host: &Host<'_>) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     let file = context.configuration();
     match (&file.path, file.require_valid()) {
@@ -44,7 +38,10 @@ pub(super) fn check(
     let is_unset = matches!((&base_url, &api_key), (Err(url), Err(key)) if url.is_missing && key.is_missing);
     // An invalid file may hold them.
     let is_certain = file.require_valid().is_ok();
-    if is_certain && is_unset && !accounts::covers_all(configuration) {
+    let names_all = |own: &Connection| own.base_url.is_some() && own.api_key_file.is_some();
+    let are_accounts_known =
+        !layers.file.lineages.is_empty() && connections(layers).all(|(_, own)| names_all(own));
+    if is_certain && is_unset && !are_accounts_known {
         let path = if host.uid == 0 { "/etc/edgecert/config.toml" } else { "~/.config/edgecert/config.toml" };
         let remedy = format!("write {path} with base_url and api_key_file");
         findings.push(Subject::BaseUrl.fail("neither a base URL nor an API key is set", remedy));
@@ -57,8 +54,7 @@ pub(super) fn check(
     // Only the service can tell whether a key is valid.
     let unusable = api_key.err().filter(is_reported);
     findings.extend(unusable.map(|error| Subject::ApiKey.failed(error)));
-    findings.extend(accounts::overridden(configuration, layers));
-    findings.extend(accounts::keys_of_other_services(configuration));
+    findings.extend(check_entries(layers));
     findings.extend(file.on_failure.as_ref().and_then(check_on_failure));
     if let (Some(_), Some(path)) = (&file.heartbeat_url, &file.path)
         && file::is_open_to_others(path)
@@ -68,6 +64,38 @@ pub(super) fn check(
         findings.push(Subject::Settings.warn(detail, format!("run `chmod o= {}`", shell_word(&path))));
     }
     findings.extend(check_state(layers.state_dir().as_deref()));
+    findings
+}
+
+fn connections<'a>(layers: &'a Layers<'_>) -> impl Iterator<Item = (&'a LineageEntry, &'a Connection)> {
+    layers.file.lineages.iter().map(|entry| (entry, &entry.layer.connection))
+}
+
+/// Reports a flag or a variable that comes before the services of entries, and entries that send the key of the top of the
+/// file to another service, probably by oversight.
+fn check_entries(layers: &Layers<'_>) -> Vec<DoctorFinding> {
+    let mut findings = Vec::new();
+    if let Some(url) = layers.given_base_url() {
+        let is_hidden = |own: &Connection| own.base_url.as_ref().is_some_and(|own| own != url);
+        let hidden = connections(layers).filter(|(_, own)| is_hidden(own)).count();
+        let detail = format!(
+            "{url}, from a flag or a variable, overrides the base_url in {hidden} of the [[lineage]] entries"
+        );
+        let remedy = "set it as base_url in the configuration file instead";
+        findings.extend((hidden > 0).then(|| Subject::Settings.warn(detail, remedy)));
+    }
+    let Connection { base_url: Some(global), api_key_file: Some(key), .. } = &layers.file.layer.connection
+    else {
+        return findings;
+    };
+    for (entry, own) in connections(layers).filter(|(_, own)| own.api_key_file.is_none()) {
+        if let Some(url) = own.base_url.as_ref().filter(|url| *url != global) {
+            let (path, key) = (text::path(entry.path()), text::path(key));
+            let detail = format!("the [[lineage]] entry of {path} sends the API key in {key} to {url}");
+            let remedy = "if the key is not for that service, set `api_key_file` in the entry";
+            findings.push(Subject::Settings.warn(detail, remedy));
+        }
+    }
     findings
 }
 
