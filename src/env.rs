@@ -8,11 +8,6 @@ use std::path::PathBuf;
 #[derive(Default)]
 pub struct Env(HashMap<OsString, OsString>);
 
-/// A variable whose value is not UTF-8.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is not UTF-8 text")]
-pub struct NotUnicode(String);
-
 impl Env {
     /// Reads the environment of this process.
     pub fn capture() -> Self {
@@ -34,9 +29,11 @@ impl Env {
         self.raw(name).map(PathBuf::from)
     }
 
-    /// The value of a variable as text.
-    pub(crate) fn text(&self, name: &str) -> Result<Option<&str>, NotUnicode> {
-        self.raw(name).map(|value| value.to_str().ok_or_else(|| NotUnicode(name.to_owned()))).transpose()
+    /// The value of a variable as text, or why it is none.
+    pub(crate) fn text(&self, name: &str) -> Result<Option<&str>, String> {
+        self.raw(name)
+            .map(|value| value.to_str().ok_or_else(|| format!("{name} is not UTF-8 text")))
+            .transpose()
     }
 
     /// The variables whose names have a prefix.

@@ -63,26 +63,16 @@ const READ_ONLY: [(&str, &str); 3] = [
     ("user_id", "a site belongs to the account of the API key"),
 ];
 
-/// A field that cannot be set, or cannot have this value.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum FieldError {
-    #[error("{name} must be {expected}, not {found}")]
-    WrongType { name: String, expected: String, found: String },
-    #[error("{name} cannot be set: {reason}")]
-    ReadOnly { name: &'static str, reason: &'static str },
-}
-
-/// Checks a field before it is sent. Unknown fields pass.
-pub(crate) fn check(name: &str, value: &Value) -> Result<(), FieldError> {
-    if let Some((name, reason)) = READ_ONLY.into_iter().find(|(field, _)| *field == name) {
-        return Err(FieldError::ReadOnly { name, reason });
+/// Checks a field before it is sent: whether it can be set, and can have this value. Unknown fields pass.
+pub(crate) fn check(name: &str, value: &Value) -> Result<(), String> {
+    if let Some((_, reason)) = READ_ONLY.iter().find(|(field, _)| *field == name) {
+        return Err(format!("{name} cannot be set: {reason}"));
     }
     match FIELDS.iter().find(|field| field.name == name) {
-        Some(field) if !field.kind.accepts(value) => Err(FieldError::WrongType {
-            name: name.to_owned(),
-            expected: field.kind.expected(),
-            found: sanitize(&value.to_string()),
-        }),
+        Some(field) if !field.kind.accepts(value) => {
+            let found = sanitize(&value.to_string());
+            Err(format!("{name} must be {}, not {found}", field.kind.expected()))
+        }
         _ => Ok(()),
     }
 }
@@ -175,7 +165,7 @@ mod tests {
 
     #[test]
     fn error_names_expected_and_found_value() {
-        let wrong = |name, value: Value| check(name, &value).unwrap_err().to_string();
+        let wrong = |name, value: Value| check(name, &value).unwrap_err();
         assert_eq!(wrong("force_https", json!("yes")), r#"force_https must be true or false, not "yes""#);
         assert_eq!(
             wrong("origin_protocol", json!(1)),

@@ -8,16 +8,8 @@ use rustls::RootCertStore;
 use crate::clock::Deadline;
 use crate::file::{self, ReadError};
 use crate::hint::read_hint;
-use crate::settings::Roots;
+use crate::settings::{Roots, SettingsError};
 use crate::{pem, text};
-
-/// Why no connection can be made: a trust store or a setting of the client cannot be used.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{message}")]
-pub(crate) struct SetupError {
-    pub(crate) message: String,
-    pub(crate) hint: Option<&'static str>,
-}
 
 /// Maximum size of a bundle file; common ones have a quarter of a megabyte.
 const MAX_BYTES: u64 = 4 << 20;
@@ -35,7 +27,7 @@ const BUNDLES: [&str; 5] = [
 #[derive(Default)]
 pub(crate) struct TrustStores(Mutex<Vec<(Roots, LoadResult)>>);
 
-type LoadResult = Result<Arc<RootCertStore>, SetupError>;
+type LoadResult = Result<Arc<RootCertStore>, SettingsError>;
 
 impl TrustStores {
     /// Loads at least one root certificate until the deadline. A failure is remembered, too.
@@ -51,7 +43,7 @@ impl TrustStores {
 }
 
 /// Loads at least one root certificate.
-fn load(roots: &Roots, deadline: Deadline) -> Result<RootCertStore, SetupError> {
+fn load(roots: &Roots, deadline: Deadline) -> Result<RootCertStore, SettingsError> {
     match roots {
         Roots::File(path) => from_file(path, deadline),
         Roots::System { named, file } => of_system(*named, file.as_deref(), deadline),
@@ -59,7 +51,7 @@ fn load(roots: &Roots, deadline: Deadline) -> Result<RootCertStore, SetupError> 
 }
 
 /// Loads a named file, in which every certificate must be usable.
-fn from_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, SetupError> {
+fn from_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, SettingsError> {
     let text = file::read(path, MAX_BYTES, deadline).map_err(|error| unreadable(&error))?;
     let reason = match parse(&text) {
         None => "it contains invalid PEM",
@@ -70,16 +62,16 @@ fn from_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, SetupErro
     Err(unusable(path, reason, "name a file with CA certificates in PEM"))
 }
 
-fn unreadable(error: &ReadError) -> SetupError {
+fn unreadable(error: &ReadError) -> SettingsError {
     unusable(&error.path, &error.reason, read_hint(error.kind))
 }
 
-fn unusable(path: &Path, reason: &str, hint: &'static str) -> SetupError {
-    SetupError { message: format!("cannot use the CA file {}: {reason}", text::path(path)), hint: Some(hint) }
+fn unusable(path: &Path, reason: &str, hint: &'static str) -> SettingsError {
+    SettingsError::new(format_args!("cannot use the CA file {}: {reason}", text::path(path))).hint(hint)
 }
 
 /// Loads what `SSL_CERT_FILE` and `SSL_CERT_DIR` name, else the first bundle file, else what rustls-native-certs finds.
-fn of_system(named: bool, file: Option<&Path>, deadline: Deadline) -> Result<RootCertStore, SetupError> {
+fn of_system(named: bool, file: Option<&Path>, deadline: Deadline) -> Result<RootCertStore, SettingsError> {
     // rustls-native-certs would read the whole file, whatever its size.
     if let Some(path) = file
         && let Err(error) = file::read(path, MAX_BYTES, deadline)
@@ -96,12 +88,9 @@ fn of_system(named: bool, file: Option<&Path>, deadline: Deadline) -> Result<Roo
     if !roots.is_empty() {
         return Ok(roots);
     }
-    let message = "the system's trust store holds no usable certificate".into();
+    let error = SettingsError::new("the system's trust store holds no usable certificate");
     let install = "install the system's CA certificates (package ca-certificates)";
-    Err(SetupError {
-        message,
-        hint: Some(if named { "check SSL_CERT_FILE and SSL_CERT_DIR" } else { install }),
-    })
+    Err(error.hint(if named { "check SSL_CERT_FILE and SSL_CERT_DIR" } else { install }))
 }
 
 /// The usable certificates of a bundle file; `None` if it cannot be read or is damaged.

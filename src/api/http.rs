@@ -13,8 +13,8 @@ use super::connection::{connection_error, innermost_reason};
 use super::error::AttemptError;
 use crate::clock::Deadline;
 use crate::dns;
-use crate::settings::{Proxy, Roots};
-use crate::trust::{SetupError, TrustStores};
+use crate::settings::{Proxy, Roots, SettingsError};
+use crate::trust::TrustStores;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -31,7 +31,7 @@ pub(super) fn http_client(
     tls: rustls::ClientConfig,
     proxy: Option<&Proxy>,
     headers: HeaderMap,
-) -> Result<Client, SetupError> {
+) -> Result<Client, SettingsError> {
     let builder = dns::configure(Client::builder())
         .user_agent(concat!("edgecert/", env!("CARGO_PKG_VERSION")))
         .default_headers(headers)
@@ -58,7 +58,7 @@ pub(super) fn tls(
     is_plain: bool,
     stores: &TrustStores,
     deadline: Deadline,
-) -> Result<rustls::ClientConfig, SetupError> {
+) -> Result<rustls::ClientConfig, SettingsError> {
     let roots = match roots {
         Roots::System { .. } if is_plain => Arc::new(RootCertStore::empty()),
         roots => stores.load(roots, deadline)?,
@@ -70,8 +70,8 @@ pub(super) fn tls(
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-pub(super) fn no_client(reason: impl Display) -> SetupError {
-    SetupError { message: format!("cannot set up the HTTP client: {reason}"), hint: None }
+pub(super) fn no_client(reason: impl Display) -> SettingsError {
+    SettingsError::new(format_args!("cannot set up the HTTP client: {reason}"))
 }
 
 /// Makes a client for a server other than the service. It does not have the API key.
@@ -80,7 +80,7 @@ pub(crate) fn anonymous_client(
     is_plain: bool,
     proxy: Option<&Proxy>,
     deadline: Deadline,
-) -> Result<Client, SetupError> {
+) -> Result<Client, SettingsError> {
     let tls = tls(roots, is_plain, &TrustStores::default(), deadline)?;
     http_client(tls, proxy, HeaderMap::new())
 }

@@ -23,9 +23,9 @@ use super::listing::Element;
 use super::response::Response;
 use crate::clock::Deadline;
 use crate::secret::Secret;
-use crate::settings::{BaseUrl, Proxy, Settings};
+use crate::settings::{BaseUrl, Proxy, Settings, SettingsError};
 use crate::text;
-use crate::trust::{SetupError, TrustStores};
+use crate::trust::TrustStores;
 
 /// Requests do not wait longer than this for the first one on a connection.
 const MAX_WAIT: Duration = Duration::from_secs(1);
@@ -67,7 +67,7 @@ pub(crate) struct Service {
     /// Names the service in errors.
     peer: String,
     pub(super) limits: Limits,
-    connect: Box<dyn Fn() -> Result<Connection, SetupError> + Send + Sync>,
+    connect: Box<dyn Fn() -> Result<Connection, SettingsError> + Send + Sync>,
     connection: Mutex<Arc<Connection>>,
 }
 
@@ -100,7 +100,7 @@ impl Service {
         stores: &TrustStores,
         is_http2_offered: bool,
         deadline: Deadline,
-    ) -> Result<Self, SetupError> {
+    ) -> Result<Self, SettingsError> {
         let (base_url, proxy) = (settings.base_url.clone(), settings.proxy.clone());
         let mut tls = tls(&settings.roots, base_url.is_plain(), stores, deadline)?;
         let is_http2_offered = is_http2_offered && !base_url.is_plain();
@@ -234,7 +234,7 @@ fn peer(base_url: &BaseUrl, proxy: Option<&Proxy>) -> String {
     format!("{}{}", base_url.join("").authority(), proxy.unwrap_or_default())
 }
 
-fn default_headers(api_key: &Secret) -> Result<HeaderMap, SetupError> {
+fn default_headers(api_key: &Secret) -> Result<HeaderMap, SettingsError> {
     let mut bearer = HeaderValue::try_from(format!("Bearer {}", api_key.expose()))
         .map_err(|_| no_client("the API key has characters that a header cannot carry"))?;
     bearer.set_sensitive(true);

@@ -80,8 +80,8 @@ impl Journal {
             }
             Some(directory) => match journal.lock(directory, deadline).await {
                 Ok(()) => {}
-                Err(LockError::Timeout(error)) => return Err(error.into()),
                 Err(LockError::Write(error)) => journal.warn(error, report),
+                Err(error @ LockError::Timeout { .. }) => return Err(error.into()),
             },
         }
         journal.read(report);

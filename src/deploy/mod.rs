@@ -32,9 +32,9 @@ use crate::names::Domain;
 use crate::progress::{Phase, Progress};
 use crate::report::{CertificateReport, Report};
 use crate::secret::Redactor;
-use crate::settings::{Guards, Roots, Settings, TrustPolicy};
+use crate::settings::{Guards, Roots, Settings, SettingsError, TrustPolicy};
 use crate::source::Source;
-use crate::trust::{SetupError, TrustStores};
+use crate::trust::TrustStores;
 use crate::{file, text};
 
 /// A lineage to deploy and the options for it.
@@ -116,7 +116,10 @@ impl Deployment<'_> {
 
     /// Loads the trust anchors that the chain is checked against; also returns the result for a chain without a path to
     /// one. `None` if the path is not to be checked.
-    fn load_anchors(&self, stores: &TrustStores) -> Result<Option<(Arc<RootCertStore>, Status)>, SetupError> {
+    fn load_anchors(
+        &self,
+        stores: &TrustStores,
+    ) -> Result<Option<(Arc<RootCertStore>, Status)>, SettingsError> {
         match &self.settings.trust_anchors {
             TrustPolicy::Off => Ok(None),
             TrustPolicy::Required(roots) => Ok(Some((stores.load(roots, self.deadline)?, Status::Fail))),

@@ -7,8 +7,7 @@ use crate::file::ReadError;
 use crate::hint::{Hint, OTHER_STATE_DIR, read_hint, state_hint, write_hint};
 use crate::runtime::RuntimeError;
 use crate::settings::{BaseUrl, SettingsError};
-use crate::state::{LockTimeout, StateDirError, StateError, WriteError, WriteFailure};
-use crate::trust::SetupError;
+use crate::state::{LockError, StateError, WriteError, WriteFailure};
 use crate::{api, source};
 
 impl Diagnostic for api::RequestError {
@@ -59,12 +58,6 @@ fn base_url_hint(base_url: &BaseUrl) -> Hint {
 impl Diagnostic for api::Gap {
     fn diagnose(&self) -> CommandError {
         CommandError::new(K::Protocol, self).hint("report the incomplete list to the service's support")
-    }
-}
-
-impl Diagnostic for SetupError {
-    fn diagnose(&self) -> CommandError {
-        self.hint.iter().fold(CommandError::new(K::Config, self), |error, hint| error.hint(*hint))
     }
 }
 
@@ -127,16 +120,12 @@ impl Diagnostic for WriteError {
     }
 }
 
-impl Diagnostic for StateDirError {
-    fn diagnose(&self) -> CommandError {
-        CommandError::new(K::NoInput, self).hint(state_hint(self.0.kind))
-    }
-}
-
 impl Diagnostic for StateError {
     fn diagnose(&self) -> CommandError {
         match self {
-            Self::Unreadable(error) => CommandError::new(K::NoInput, self).hint(state_hint(error.kind)),
+            Self::Unreadable(error) | Self::Directory(error) => {
+                CommandError::new(K::NoInput, self).hint(state_hint(error.kind))
+            }
             Self::NewerVersion { .. } => {
                 CommandError::new(K::Config, self).hint("run the release of edgecert that wrote it")
             }
@@ -155,8 +144,14 @@ impl Diagnostic for RuntimeError {
     }
 }
 
-impl Diagnostic for LockTimeout {
+impl Diagnostic for LockError {
     fn diagnose(&self) -> CommandError {
-        CommandError::new(K::Temporary, self).class("locked").hint(Hint::Wait)
+        match self {
+            Self::Timeout { .. } => {
+                let hint = Hint::Retry { addition: "its options were not recorded" };
+                CommandError::new(K::Temporary, self).class("locked").hint(hint)
+            }
+            Self::Write(error) => error.diagnose(),
+        }
     }
 }

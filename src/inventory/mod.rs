@@ -12,7 +12,7 @@ pub(crate) use self::shard::Shard;
 use crate::names::{Domain, distinct};
 use crate::settings::{Configuration, LineageEntry};
 use crate::source::{Source, SourceError};
-use crate::state::{self, DamagedFile, Given, LineageState, StateDirError, StateError, Store};
+use crate::state::{self, DamagedFile, Given, LineageState, StateError, Store};
 use crate::text;
 
 /// A lineage of the inventory.
@@ -57,7 +57,7 @@ pub(crate) struct Inventory<'a> {
 
 impl<'a> Inventory<'a> {
     /// Finds the lineages of the configuration and lists those that have a state file.
-    pub(crate) fn gather(store: Option<&'a Store>, file: &'a Configuration) -> Result<Self, StateDirError> {
+    pub(crate) fn gather(store: Option<&'a Store>, file: &'a Configuration) -> Result<Self, StateError> {
         let (recorded, damaged) = store.map(Store::list).transpose()?.unwrap_or_default();
         let configured = Entries::find(file, &recorded);
         Ok(Self { store, recorded, damaged, configured, found: BTreeMap::new() })

@@ -16,7 +16,6 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::NotifyError;
 use super::child_output::print_until_exit;
 use crate::env::Env;
-use crate::error::Diagnostic as _;
 use crate::file;
 use crate::report::Report;
 use crate::settings::Program;
@@ -46,7 +45,7 @@ pub(super) fn run(
     }
     // Another user could make this one run any program.
     program.trust().map_err(|distrust| {
-        let remedy = distrust.hint().map(String::from).unwrap_or_default();
+        let remedy = distrust.hint.as_ref().map(ToString::to_string).unwrap_or_default();
         NotifyError(format!("did not run {name}, named by on_failure: {distrust}; {remedy}"))
     })?;
     let mut command = Command::new(&program.name);

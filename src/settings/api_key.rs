@@ -40,7 +40,10 @@ impl KeyLocation {
     /// Reads the key.
     pub(super) fn read(&self, env: &Env, deadline: Deadline) -> Result<Secret, SettingsError> {
         let path = match self {
-            Self::Variable => return parse(env.text(VARIABLE)?.unwrap_or_default(), VARIABLE),
+            Self::Variable => {
+                let key = env.text(VARIABLE).map_err(SettingsError::new)?;
+                return parse(key.unwrap_or_default(), VARIABLE);
+            }
             Self::File(path) | Self::Credential(path) => path,
         };
         let (key, name) = (file::read_text(path, MAX_BYTES, deadline)?, text::path(path));

@@ -2,11 +2,10 @@
 
 use std::fmt::Display;
 
-use crate::env::NotUnicode;
 use crate::file::ReadError;
 use crate::hint::{Hint, read_hint};
 
-/// A setting that is missing or cannot be used.
+/// A setting that is missing or cannot be used, such as a trust store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct SettingsError {
@@ -17,7 +16,7 @@ pub(crate) struct SettingsError {
 }
 
 impl SettingsError {
-    pub(super) fn new(message: impl Display) -> Self {
+    pub(crate) fn new(message: impl Display) -> Self {
         Self { message: message.to_string(), hint: None, is_missing: false }
     }
 
@@ -42,14 +41,8 @@ impl SettingsError {
     }
 
     /// Sets what the user can do.
-    pub(super) fn hint(self, hint: impl Into<Hint>) -> Self {
+    pub(crate) fn hint(self, hint: impl Into<Hint>) -> Self {
         Self { hint: Some(hint.into()), ..self }
-    }
-}
-
-impl From<NotUnicode> for SettingsError {
-    fn from(error: NotUnicode) -> Self {
-        Self::new(error)
     }
 }
 

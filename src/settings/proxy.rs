@@ -9,7 +9,7 @@ use reqwest::Url;
 
 use super::address::has_credentials;
 use super::{BaseUrl, SettingsError};
-use crate::env::{Env, NotUnicode};
+use crate::env::Env;
 use crate::names::Domain;
 use crate::text::sanitize;
 
@@ -112,10 +112,10 @@ impl fmt::Display for ProxySetting {
 }
 
 /// The first of these variables that is set, and its text.
-fn first<'e>(env: &'e Env, names: &[&'static str]) -> Result<Option<(&'static str, &'e str)>, NotUnicode> {
+fn first<'e>(env: &'e Env, names: &[&'static str]) -> Result<Option<(&'static str, &'e str)>, SettingsError> {
     let mut found =
         names.iter().filter_map(|name| env.text(name).map(|text| Some((*name, text?))).transpose());
-    found.next().transpose()
+    found.next().transpose().map_err(SettingsError::new)
 }
 
 fn parse(text: &str) -> Result<Url, &'static str> {

@@ -17,18 +17,12 @@ pub(crate) struct Lock {
     _file: File,
 }
 
-/// Another run still held the lock at the deadline.
-#[derive(Debug, thiserror::Error)]
-#[error("another run of edgecert is still deploying {name}")]
-pub(crate) struct LockTimeout {
-    name: String,
-}
-
 /// The reason why a lock was not acquired.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LockError {
-    #[error(transparent)]
-    Timeout(#[from] LockTimeout),
+    /// Another run still held it at the deadline.
+    #[error("another run of edgecert is still deploying {name}")]
+    Timeout { name: String },
     #[error(transparent)]
     Write(#[from] WriteError),
 }
@@ -47,7 +41,7 @@ impl Store {
                 Ok(()) => return Ok(Lock { _file: file }),
                 Err(TryLockError::Error(error)) => return Err(failed(error).into()),
                 Err(TryLockError::WouldBlock) if deadline.left().is_zero() => {
-                    return Err(LockTimeout { name: name.to_owned() }.into());
+                    return Err(LockError::Timeout { name: name.to_owned() });
                 }
                 Err(TryLockError::WouldBlock) => {
                     if !std::mem::replace(&mut is_waiting, true) {

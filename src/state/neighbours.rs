@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::{Deployments, LineageState, StateDirError, StateError, Store, WriteError, unique_name};
+use super::{Deployments, LineageState, StateError, Store, WriteError, unique_name};
 use crate::file::{self, ReadError};
 
 const DIRECTORY: &str = "sites";
@@ -31,7 +31,7 @@ impl Store {
     fn claim_recorded(&self, root: &Path) -> Result<(), WriteError> {
         let (states, errors) = self.read_all();
         for error in errors {
-            if let StateError::Unreadable(error) = error {
+            if let StateError::Unreadable(error) | StateError::Directory(error) = error {
                 return Err(WriteError::new(root, &failed(error)));
             }
         }
@@ -60,13 +60,13 @@ impl Store {
     ) -> (Deployments, Vec<StateError>) {
         let root = self.path(DIRECTORY);
         let (mut deployments, mut errors) = (Deployments::default(), Vec::new());
-        let mut or_none = |names: Result<Vec<String>, ReadError>| {
-            names.map_err(|error| errors.push(error.into())).unwrap_or_default()
+        let mut or_none = |names: Result<Vec<String>, StateError>| {
+            names.map_err(|error| errors.push(error)).unwrap_or_default()
         };
         let names: BTreeSet<String> = if root.exists() {
             hosts.flat_map(|host| or_none(names_in(&claims_of(&root, service, host)))).collect()
         } else {
-            or_none(self.names().map_err(|StateDirError(error)| error)).into_iter().collect()
+            or_none(self.names()).into_iter().collect()
         };
         own.1.iter().for_each(|state| deployments.add(own.0, state));
         for name in names.iter().filter(|name| *name != own.0) {
@@ -118,7 +118,7 @@ fn read(path: &Path) -> Result<Vec<u8>, ReadError> {
     }
 }
 
-fn names_in(path: &Path) -> Result<Vec<String>, ReadError> {
+fn names_in(path: &Path) -> Result<Vec<String>, StateError> {
     let bytes = read(path)?;
     let lines = String::from_utf8_lossy(&bytes);
     // A name is that of a file in the state directory.

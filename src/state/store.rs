@@ -59,12 +59,7 @@ impl WriteError {
 /// Why a file that cannot be read is not overwritten.
 const KEPT: &str = "its contents cannot be read and are kept";
 
-/// The state directory cannot be listed.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read the state directory {}: {}", text::path(&.0.path), .0.reason)]
-pub(crate) struct StateDirError(pub(crate) ReadError);
-
-/// The reason why a state file cannot be used.
+/// The reason why a state file, or the directory, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StateError {
     #[error("{} is not a valid state file; renamed to {}", text::path(path), text::path(&file.path))]
@@ -76,6 +71,8 @@ pub(crate) enum StateError {
     NotQuarantined { path: PathBuf, reason: String },
     #[error(transparent)]
     Unreadable(#[from] ReadError),
+    #[error("cannot read the state directory {}: {}", text::path(&.0.path), .0.reason)]
+    Directory(ReadError),
     #[error("{} has version {version}; this edgecert reads versions up to {VERSION}", text::path(path))]
     NewerVersion { path: PathBuf, version: u64 },
 }
@@ -90,7 +87,7 @@ impl StateError {
     pub(crate) fn damaged(&self) -> Option<&DamagedFile> {
         match self {
             Self::Quarantined { file, .. } | Self::Damaged(file) => Some(file),
-            Self::NotQuarantined { .. } | Self::Unreadable(_) | Self::NewerVersion { .. } => None,
+            _ => None,
         }
     }
 }
@@ -156,7 +153,7 @@ impl Store {
     pub(crate) fn read_all(&self) -> (Vec<(String, LineageState)>, Vec<StateError>) {
         let names = match self.names() {
             Ok(names) => names,
-            Err(StateDirError(error)) => return (Vec::new(), vec![error.into()]),
+            Err(error) => return (Vec::new(), vec![error]),
         };
         let (mut states, mut errors) = (Vec::new(), Vec::new());
         for name in names {
@@ -178,14 +175,14 @@ impl Store {
     }
 
     /// Lists the lineages that have a state file.
-    pub(crate) fn names(&self) -> Result<Vec<String>, StateDirError> {
-        Ok(with_extension(&self.file_names()?, EXTENSION))
+    pub(crate) fn names(&self) -> Result<Vec<String>, StateError> {
+        Ok(with_extension(&self.file_names().map_err(StateError::Directory)?, EXTENSION))
     }
 
     /// Lists the lineages that have a state file, and those whose invalid file an earlier run renamed and that have
     /// had no new one since.
-    pub(crate) fn list(&self) -> Result<(Vec<String>, Vec<DamagedFile>), StateDirError> {
-        let files = self.file_names()?;
+    pub(crate) fn list(&self) -> Result<(Vec<String>, Vec<DamagedFile>), StateError> {
+        let files = self.file_names().map_err(StateError::Directory)?;
         let (names, mut damaged) = (with_extension(&files, EXTENSION), with_extension(&files, QUARANTINED));
         damaged.retain(|name| names.binary_search(name).is_err());
         let read = |name: String| {
@@ -201,8 +198,8 @@ impl Store {
     }
 
     /// The names of all files.
-    pub(super) fn file_names(&self) -> Result<Vec<String>, StateDirError> {
-        let unreadable = |error: io::Error| StateDirError(ReadError::new(&self.directory, &error));
+    pub(super) fn file_names(&self) -> Result<Vec<String>, ReadError> {
+        let unreadable = |error: io::Error| ReadError::new(&self.directory, &error);
         let entries = fs::read_dir(&self.directory).map_err(unreadable)?;
         let names = entries.map(|entry| Ok(entry.map_err(unreadable)?.file_name().into_string().ok()));
         names.filter_map(Result::transpose).collect()

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use super::store::{StateDirError, Store, VersionHeader, WriteError};
+use super::store::{Store, VersionHeader, WriteError};
 use crate::file::{self, ReadError};
 use crate::text::{self, rfc3339};
 
@@ -154,8 +154,8 @@ impl Store {
         let (mut records, mut faults) = (Vec::new(), Vec::new());
         let names = match self.file_names() {
             Ok(names) => names,
-            Err(StateDirError(error)) if error.is_missing() => return LastSync::default(),
-            Err(StateDirError(error)) => return LastSync { record: None, faults: vec![error.into()] },
+            Err(error) if error.is_missing() => return LastSync::default(),
+            Err(error) => return LastSync { record: None, faults: vec![error.into()] },
         };
         for (name, number) in names.iter().filter_map(|name| Some((name, shard_number(name)?))) {
             match read(&self.path(name), now) {

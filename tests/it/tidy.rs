@@ -47,7 +47,7 @@ const IMPORTS: [(&str, &str); 42] = [
     // The edge.
     ("verify", "bundle cert clock dns sightings leaf names text"),
     // Errors and reports.
-    ("error", "api check file hint runtime settings source state text trust"),
+    ("error", "api check file hint runtime settings source state text"),
     // `clock` for the moment at which a report is made.
     ("report", "bundle cert check clock error hint names outcome plan sightings source text verify"),
     // Secrets of a cluster, as lineages.

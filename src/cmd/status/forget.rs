@@ -39,8 +39,8 @@ pub(super) fn run(
     let refused = |error: WriteError| error.diagnose().with_consequence("nothing was forgotten");
     let locked = store.lock(name, Deadline::after(LOCK_TIMEOUT));
     let _lock = Runtime::without_network()?.block_on(locked).map_err(|error| match error {
-        LockError::Timeout(error) => error.into(),
         LockError::Write(error) => refused(error),
+        error @ LockError::Timeout { .. } => error.into(),
     })?;
     store.forget(name).map_err(refused)?;
     if members.iter().any(|member| member.name == *name && member.entry.is_some()) {
