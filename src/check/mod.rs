@@ -28,11 +28,6 @@ pub struct Vetted<'a> {
     key: &'a PrivateKey,
 }
 
-/// The error for a bundle with a failed check or without a key.
-#[derive(Debug, thiserror::Error)]
-#[error("a local check failed; nothing was sent")]
-pub struct NotVetted;
-
 impl<'a> Vetted<'a> {
     pub fn chain(&self) -> &'a Chain {
         self.chain
@@ -64,11 +59,11 @@ pub fn run(bundle: &Bundle, context: &CheckContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Makes a bundle uploadable if none of its findings is a failure.
-pub fn vet<'a>(bundle: &'a Bundle, findings: &[Finding]) -> Result<Vetted<'a>, NotVetted> {
+/// Makes a bundle uploadable; `None` if a finding is a failure, or if it has no key.
+pub fn vet<'a>(bundle: &'a Bundle, findings: &[Finding]) -> Option<Vetted<'a>> {
     match (&bundle.chain, &bundle.key) {
-        (Ok(chain), Some(Ok(key))) if !has_failed(findings) => Ok(Vetted { chain, key }),
-        _ => Err(NotVetted),
+        (Ok(chain), Some(Ok(key))) if !has_failed(findings) => Some(Vetted { chain, key }),
+        _ => None,
     }
 }
 

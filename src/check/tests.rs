@@ -112,7 +112,7 @@ impl<'a> Input<'a> {
             format!("{sign} {}: {}\n{hint}", finding.check, finding.detail)
         };
         let lines: String = findings.iter().map(line).collect();
-        let sent = vet(&bundle, &findings).ok();
+        let sent = vet(&bundle, &findings);
         let sent = sent.map(|vetted| [vetted.chain().pem(), vetted.key().pem().expose().to_owned()]);
         // Neither a name nor anything else in a certificate controls the terminal.
         assert!(!lines.chars().any(|c| c.is_control() && c != '\n'), "{lines:?}");

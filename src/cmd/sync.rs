@@ -43,8 +43,8 @@ pub(crate) fn run(args: &SyncArgs, context: &Context, progress: &dyn Progress, r
         }
     }
     if let Err(error) = send_heartbeat(report, context) {
-        log_warning("sync", &error.to_string());
-        report.warnings.push(error.to_string());
+        log_warning("sync", &error);
+        report.warnings.push(error);
     }
 }
 

@@ -83,7 +83,7 @@ impl Deployment<'_> {
             directory: directory.as_deref(),
         };
         report.add_findings(&check::run(&bundle, &context));
-        let Ok(vetted) = check::vet(&bundle, &report.deployed.checks) else {
+        let Some(vetted) = check::vet(&bundle, &report.deployed.checks) else {
             report.fail_checks();
             return Ok(());
         };

@@ -133,7 +133,9 @@ impl Diagnostic for StateError {
                 CommandError::new(K::Config, self).hint("check the file and its permissions")
             }
             // The message says what to do.
-            Self::Quarantined { .. } | Self::Damaged(_) => CommandError::new(K::Config, self),
+            Self::Quarantined { .. } | Self::Damaged(_) | Self::InvalidRecord { .. } => {
+                CommandError::new(K::Config, self)
+            }
         }
     }
 }

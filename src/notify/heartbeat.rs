@@ -6,7 +6,6 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use super::NotifyError;
 use crate::api::{anonymous_client, failure_reason};
 use crate::clock::Deadline;
 use crate::context::Context;
@@ -24,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_SUMMARY: usize = 1000;
 
 /// Calls the heartbeat URL, if there is one, with the exit code and a summary of a run.
-pub(crate) fn send_heartbeat(report: &Report, context: &Context) -> Result<(), NotifyError> {
+pub(crate) fn send_heartbeat(report: &Report, context: &Context) -> Result<(), String> {
     let Some(url) = &context.configuration().heartbeat_url else { return Ok(()) };
     let (proxy, roots) = (url.proxy(&context.env).map_err(not_called)?, Roots::of_system(&context.env));
     let (url, exit_code, summary) = (url.clone(), report.exit_code(), summary(report));
@@ -36,12 +35,12 @@ pub(crate) fn send_heartbeat(report: &Report, context: &Context) -> Result<(), N
     receiver.recv_timeout(TIMEOUT).unwrap_or_else(|_| Err(timed_out()))
 }
 
-fn not_called(reason: impl Display) -> NotifyError {
-    NotifyError(format!("cannot call heartbeat_url: {reason}"))
+fn not_called(reason: impl Display) -> String {
+    format!("cannot call heartbeat_url: {reason}")
 }
 
-fn timed_out() -> NotifyError {
-    NotifyError(format!("heartbeat_url did not respond within {} seconds", TIMEOUT.as_secs()))
+fn timed_out() -> String {
+    format!("heartbeat_url did not respond within {} seconds", TIMEOUT.as_secs())
 }
 
 fn call(
@@ -51,7 +50,7 @@ fn call(
     proxy: Option<&Proxy>,
     roots: &Roots,
     timeout: Duration,
-) -> Result<(), NotifyError> {
+) -> Result<(), String> {
     let deadline = Deadline::after(timeout);
     let client = anonymous_client(roots, url.is_plain(), proxy, deadline).map_err(not_called)?;
     let request = client.post(url.with_exit_code(exit_code));
@@ -65,10 +64,10 @@ fn call(
     log::info!("heartbeat_url responded with status {status}");
     match status {
         200..=299 => Ok(()),
-        300..=399 => Err(NotifyError(format!(
-            "heartbeat_url responded with redirect {status}; redirects are never followed"
-        ))),
-        _ => Err(NotifyError(format!("heartbeat_url responded with status {status}, expected 200 to 299"))),
+        300..=399 => {
+            Err(format!("heartbeat_url responded with redirect {status}; redirects are never followed"))
+        }
+        _ => Err(format!("heartbeat_url responded with status {status}, expected 200 to 299")),
     }
 }
 
@@ -96,7 +95,7 @@ mod tests {
         let url = format!("http://{}", receiver.local_addr().unwrap()).parse().unwrap();
         let roots = Roots::of_system(&Env::default());
         let result = call(&url, 0, String::new(), None, &roots, Duration::from_millis(100));
-        assert_eq!(result.unwrap_err().to_string(), "heartbeat_url did not respond within 10 seconds");
+        assert_eq!(result.unwrap_err(), "heartbeat_url did not respond within 10 seconds");
     }
 
     #[test]

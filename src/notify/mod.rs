@@ -20,14 +20,10 @@ use crate::report::Report;
 pub(crate) use heartbeat::send_heartbeat;
 use log_entry::LogEntry;
 
-/// Why `on_failure` or the heartbeat failed, as the text of a warning.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct NotifyError(String);
-
 /// Reports the result of a run: failures and deployments that changed something to the system log, and failures to the
-/// `on_failure` program, whose output is printed. A usage error does not count, because the user sees it.
-pub fn report(report: &Report, context: &Context, print: &dyn Fn(&str)) -> Result<(), NotifyError> {
+/// `on_failure` program, whose output is printed. A usage error does not count, because the user sees it. An error is the
+/// text of a warning.
+pub fn report(report: &Report, context: &Context, print: &dyn Fn(&str)) -> Result<(), String> {
     if report.exit_code() == ErrorKind::Usage.exit_code() { Ok(()) } else { send(report, context, print) }
 }
 
@@ -50,11 +46,7 @@ pub fn report_panic(report: &Report, context: &Context, print: &dyn Fn(&str)) {
 }
 
 /// Reports the usage error of a hook, unless the user sees it on a terminal.
-pub fn report_usage_error(
-    report: &Report,
-    context: &Context,
-    print: &dyn Fn(&str),
-) -> Result<(), NotifyError> {
+pub fn report_usage_error(report: &Report, context: &Context, print: &dyn Fn(&str)) -> Result<(), String> {
     if io::stderr().is_terminal() { Ok(()) } else { send(report, context, print) }
 }
 
@@ -67,7 +59,7 @@ pub fn log_warning(command: &str, warning: &str) {
     system_log::write(&[LogEntry::warning(command, warning.to_owned())]);
 }
 
-fn send(report: &Report, context: &Context, print: &dyn Fn(&str)) -> Result<(), NotifyError> {
+fn send(report: &Report, context: &Context, print: &dyn Fn(&str)) -> Result<(), String> {
     // Before the program runs, which may take long.
     log(report);
     match &context.configuration().on_failure {

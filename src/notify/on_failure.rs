@@ -13,7 +13,6 @@ use std::time::Duration;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::NotifyError;
 use super::child_output::print_until_exit;
 use crate::env::Env;
 use crate::file;
@@ -31,22 +30,17 @@ const INHERITED_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG
 const COMMAND_VARIABLE: &str = "EDGECERT_COMMAND";
 
 /// Runs the program with the report on its standard input, and prints what it prints.
-pub(super) fn run(
-    program: &Program,
-    report: &Report,
-    env: &Env,
-    print: &dyn Fn(&str),
-) -> Result<(), NotifyError> {
+pub(super) fn run(program: &Program, report: &Report, env: &Env, print: &dyn Fn(&str)) -> Result<(), String> {
     let name = path(&program.name);
     // It would call itself endlessly.
     if env.raw(COMMAND_VARIABLE).is_some() {
         let message = format!("did not run {name}, named by on_failure, because it started this run itself");
-        return Err(NotifyError(message));
+        return Err(message);
     }
     // Another user could make this one run any program.
     program.trust().map_err(|distrust| {
         let remedy = distrust.hint.as_ref().map(ToString::to_string).unwrap_or_default();
-        NotifyError(format!("did not run {name}, named by on_failure: {distrust}; {remedy}"))
+        format!("did not run {name}, named by on_failure: {distrust}; {remedy}")
     })?;
     let mut command = Command::new(&program.name);
     let inherited = INHERITED_VARIABLES.iter().filter_map(|name| Some((OsStr::new(name), env.raw(name)?)));
@@ -62,11 +56,10 @@ fn run_with_timeout(
     input: &str,
     limit: Duration,
     print: &dyn Fn(&str),
-) -> Result<(), NotifyError> {
+) -> Result<(), String> {
     let name = path(Path::new(command.get_program()));
-    let not_started = |error: io::Error| {
-        NotifyError(format!("cannot start {name}, named by on_failure: {}", file::reason(&error)))
-    };
+    let not_started =
+        |error: io::Error| format!("cannot start {name}, named by on_failure: {}", file::reason(&error));
     let (output, writer) = io::pipe().map_err(not_started)?;
     command.stdin(in_memory(input).map_err(not_started)?);
     command.stdout(writer.try_clone().map_err(not_started)?).stderr(writer);
@@ -80,11 +73,11 @@ fn run_with_timeout(
     match child.wait() {
         _ if !in_time => {
             let seconds = limit.as_secs();
-            Err(NotifyError(format!("killed {name}, named by on_failure, after {seconds} seconds")))
+            Err(format!("killed {name}, named by on_failure, after {seconds} seconds"))
         }
-        Ok(status) if !status.success() => Err(NotifyError(format!(
-            "{name}, named by on_failure, failed ({status}); the notification may be lost"
-        ))),
+        Ok(status) if !status.success() => {
+            Err(format!("{name}, named by on_failure, failed ({status}); the notification may be lost"))
+        }
         // With SIGCHLD ignored there is no exit status.
         Ok(_) | Err(_) => Ok(()),
     }
@@ -109,7 +102,7 @@ mod tests {
     use super::*;
 
     /// Runs a script, and returns what it printed, too.
-    fn run(script: &str, input: &str, limit: Duration) -> (Result<(), NotifyError>, String) {
+    fn run(script: &str, input: &str, limit: Duration) -> (Result<(), String>, String) {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         let printed = RefCell::new(String::new());
@@ -132,7 +125,7 @@ mod tests {
         // Its end means that no process holds it.
         let end_of_file = std::thread::spawn(move || std::fs::read_to_string(fifo).unwrap());
         let (result, printed) = run(&script, "", Duration::from_secs(1));
-        assert_eq!(result.unwrap_err().to_string(), "killed sh, named by on_failure, after 1 seconds");
+        assert_eq!(result.unwrap_err(), "killed sh, named by on_failure, after 1 seconds");
         assert_eq!(printed, "started\n");
         assert_eq!(end_of_file.join().unwrap(), "");
     }
@@ -182,7 +175,7 @@ mod tests {
 
     #[test]
     fn failures_are_described() {
-        let failed = |script: &str| run(script, "", PROGRAM_TIMEOUT).0.unwrap_err().to_string();
+        let failed = |script: &str| run(script, "", PROGRAM_TIMEOUT).0.unwrap_err();
         assert_eq!(
             failed("exit 3"),
             "sh, named by on_failure, failed (exit status: 3); the notification may be lost"
@@ -190,6 +183,6 @@ mod tests {
         assert!(failed("kill -9 $$").contains("(signal: 9 (SIGKILL))"));
         let missing = Command::new("./no-such-program");
         let missing = run_with_timeout(missing, "", PROGRAM_TIMEOUT, &|_| {}).unwrap_err();
-        assert_eq!(missing.to_string(), "cannot start ./no-such-program, named by on_failure: no such file");
+        assert_eq!(missing, "cannot start ./no-such-program, named by on_failure: no such file");
     }
 }

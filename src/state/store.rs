@@ -73,6 +73,8 @@ pub(crate) enum StateError {
     Unreadable(#[from] ReadError),
     #[error("cannot read the state directory {}: {}", text::path(&.0.path), .0.reason)]
     Directory(ReadError),
+    #[error("{} is not a valid record of a sync: {reason}; the next sync replaces it", text::path(path))]
+    InvalidRecord { path: PathBuf, reason: String },
     #[error("{} has version {version}; this edgecert reads versions up to {VERSION}", text::path(path))]
     NewerVersion { path: PathBuf, version: u64 },
 }
@@ -80,7 +82,7 @@ pub(crate) enum StateError {
 impl StateError {
     /// Whether the file is invalid, so that it may be replaced: there is nothing in it to resume.
     pub(crate) fn is_invalid(&self) -> bool {
-        matches!(self, Self::Quarantined { .. } | Self::Damaged(_) | Self::NotQuarantined { .. })
+        !matches!(self, Self::Unreadable(_) | Self::Directory(_) | Self::NewerVersion { .. })
     }
 
     /// The file, if it was renamed because it is invalid.
@@ -176,13 +178,13 @@ impl Store {
 
     /// Lists the lineages that have a state file.
     pub(crate) fn names(&self) -> Result<Vec<String>, StateError> {
-        Ok(with_extension(&self.file_names().map_err(StateError::Directory)?, EXTENSION))
+        Ok(with_extension(&self.file_names()?, EXTENSION))
     }
 
     /// Lists the lineages that have a state file, and those whose invalid file an earlier run renamed and that have
     /// had no new one since.
     pub(crate) fn list(&self) -> Result<(Vec<String>, Vec<DamagedFile>), StateError> {
-        let files = self.file_names().map_err(StateError::Directory)?;
+        let files = self.file_names()?;
         let (names, mut damaged) = (with_extension(&files, EXTENSION), with_extension(&files, QUARANTINED));
         damaged.retain(|name| names.binary_search(name).is_err());
         let read = |name: String| {
@@ -198,8 +200,8 @@ impl Store {
     }
 
     /// The names of all files.
-    pub(super) fn file_names(&self) -> Result<Vec<String>, ReadError> {
-        let unreadable = |error: io::Error| ReadError::new(&self.directory, &error);
+    pub(super) fn file_names(&self) -> Result<Vec<String>, StateError> {
+        let unreadable = |error: io::Error| StateError::Directory(ReadError::new(&self.directory, &error));
         let entries = fs::read_dir(&self.directory).map_err(unreadable)?;
         let names = entries.map(|entry| Ok(entry.map_err(unreadable)?.file_name().into_string().ok()));
         names.filter_map(Result::transpose).collect()

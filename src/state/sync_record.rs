@@ -3,16 +3,16 @@
 //! Each shard of `sync --shard I/N` has a file of its own, so that shards do not wait for each other. The names have no
 //! extension, so earlier releases ignore the files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use super::store::{Store, VersionHeader, WriteError};
-use crate::file::{self, ReadError};
-use crate::text::{self, rfc3339};
+use super::lineage_state::VERSION;
+use super::store::{StateError, Store, VersionHeader, WriteError};
+use crate::file;
+use crate::text::rfc3339;
 
-const VERSION: u64 = 1;
 const NAME: &str = "last-sync";
 /// Maximum size of a file; the message is one short line.
 const MAX_BYTES: u64 = 64 << 10;
@@ -45,24 +45,13 @@ pub(crate) struct LastSync {
     /// that ran least recently, and a failure of any shard counts.
     pub(crate) record: Option<SyncRecord>,
     /// Files that cannot be used.
-    pub(crate) faults: Vec<SyncRecordFault>,
-}
-
-/// Why a record cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SyncRecordFault {
-    #[error(transparent)]
-    Unreadable(#[from] ReadError),
-    #[error("{} is not a valid record of a sync: {reason}; the next sync replaces it", text::path(path))]
-    Invalid { path: PathBuf, reason: String },
-    #[error("{} has version {version}; this edgecert reads versions up to {VERSION}", text::path(path))]
-    NewerVersion { path: PathBuf, version: u64 },
+    pub(crate) faults: Vec<StateError>,
 }
 
 /// The file.
 #[derive(Serialize)]
 struct Versioned<'a> {
-    version: u64,
+    version: u8,
     #[serde(flatten)]
     record: &'a SyncRecord,
 }
@@ -113,7 +102,7 @@ impl SyncRecord {
 impl LastSync {
     /// Combines the record of the last run for all lineages with those of the shards. A shard without a record does not
     /// count, because another host may process it.
-    fn of(records: Vec<(ShardNumber, SyncRecord)>, faults: Vec<SyncRecordFault>) -> Self {
+    fn of(records: Vec<(ShardNumber, SyncRecord)>, faults: Vec<StateError>) -> Self {
         let (full, mut shards): (Vec<_>, Vec<_>) = records.into_iter().partition(|(shard, _)| *shard == ALL);
         let full = full.into_iter().next().map(|(_, record)| record);
         // Files with another number of shards are left over from an earlier setup.
@@ -138,7 +127,7 @@ impl Store {
         let path = self.path(&name);
         let own = match read(&path, now) {
             Ok(own) => Some(own),
-            Err(SyncRecordFault::NewerVersion { .. }) => return Err(WriteError::later_version(path)),
+            Err(StateError::NewerVersion { .. }) => return Err(WriteError::later_version(path)),
             Err(_) => None,
         };
         let full = read(&self.path(NAME), now).ok();
@@ -154,8 +143,8 @@ impl Store {
         let (mut records, mut faults) = (Vec::new(), Vec::new());
         let names = match self.file_names() {
             Ok(names) => names,
-            Err(error) if error.is_missing() => return LastSync::default(),
-            Err(error) => return LastSync { record: None, faults: vec![error.into()] },
+            Err(StateError::Directory(error)) if error.is_missing() => return LastSync::default(),
+            Err(error) => return LastSync { record: None, faults: vec![error] },
         };
         for (name, number) in names.iter().filter_map(|name| Some((name, shard_number(name)?))) {
             match read(&self.path(name), now) {
@@ -184,13 +173,13 @@ fn shard_number(name: &str) -> Option<ShardNumber> {
 }
 
 /// Reads a file.
-fn read(path: &Path, now: OffsetDateTime) -> Result<SyncRecord, SyncRecordFault> {
-    let invalid = |reason: String| SyncRecordFault::Invalid { path: path.to_owned(), reason };
+fn read(path: &Path, now: OffsetDateTime) -> Result<SyncRecord, StateError> {
+    let invalid = |reason: String| StateError::InvalidRecord { path: path.to_owned(), reason };
     let bytes = file::read_regular(path, MAX_BYTES)?;
     if let Ok(VersionHeader { version }) = serde_json::from_slice(&bytes)
-        && version > VERSION
+        && version > VERSION.into()
     {
-        return Err(SyncRecordFault::NewerVersion { path: path.to_owned(), version });
+        return Err(StateError::NewerVersion { path: path.to_owned(), version });
     }
     let record: SyncRecord = serde_json::from_slice(&bytes).map_err(|_| invalid("it is damaged".into()))?;
     if record.ended_at > now + MAX_SKEW {
@@ -366,10 +355,7 @@ mod tests {
         assert_eq!(last(&store), Some((1, 0, None)));
         let later = r#"{"version":2,"ended":"now"}"#;
         fs::write(&path, later).unwrap();
-        assert!(matches!(
-            store.last_sync(hour(9)).faults[..],
-            [SyncRecordFault::NewerVersion { version: 2, .. }]
-        ));
+        assert!(matches!(store.last_sync(hour(9)).faults[..], [StateError::NewerVersion { version: 2, .. }]));
         store.record_sync(None, (0, None), true, NOW).unwrap_err();
         assert_eq!(fs::read_to_string(&path).unwrap(), later);
     }

@@ -85,7 +85,7 @@ mod tests {
     use crate::check::Status;
     use crate::env::Env;
     use crate::error::ErrorKind;
-    use crate::state::{SyncRecord, SyncRecordFault};
+    use crate::state::{StateError, SyncRecord};
 
     const NOW: OffsetDateTime = datetime!(2026-11-22 12:00 UTC);
     const HOUR: Duration = Duration::HOUR;
@@ -154,7 +154,7 @@ mod tests {
                 "{finding:?}"
             );
         }
-        let fault = SyncRecordFault::NewerVersion { path: "/x".into(), version: 2 };
+        let fault = StateError::NewerVersion { path: "/x".into(), version: 2 };
         let last = LastSync { record: None, faults: vec![fault] };
         let finding = check(&last, Some(NOW - HOUR * 9), &Host::new("/".into(), &Env::default()), NOW);
         assert_eq!((finding.status, finding.detail.starts_with("/x has version 2")), (Status::Warn, true));

@@ -15,7 +15,7 @@ use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::report::Style;
 use crate::sightings::{EdgeMemory, NewSightings, Sighting};
-use crate::state::{DamagedFile, LastSync, RunResult, StateError, SyncRecordFault};
+use crate::state::{DamagedFile, LastSync, RunResult, StateError};
 
 const FLEETS: u64 = 10_000;
 
@@ -102,7 +102,7 @@ fn fleet(rng: &mut Rng) -> Fleet {
     let last_sync = match rng.u8(..8) {
         0 => LastSync::default(),
         1 => {
-            let fault = SyncRecordFault::NewerVersion { path: "/x".into(), version: 9 };
+            let fault = StateError::NewerVersion { path: "/x".into(), version: 9 };
             LastSync { record: None, faults: vec![fault] }
         }
         2 => last_sync(age(rng), 78, Some(age(rng))),

@@ -12,7 +12,7 @@ use crate::cli::MonitoringArgs;
 use crate::error::ErrorKind;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
-use crate::state::{RunResult, StateError, SyncRecord, SyncRecordFault};
+use crate::state::{RunResult, StateError, SyncRecord};
 use crate::text::{display_as_serialized, humanize, rfc3339, sanitize};
 
 /// Severity, in ascending order. A problem that was found outranks what could not be checked.
@@ -77,7 +77,8 @@ impl<'a> Assessment<'a> {
     /// would hide that nothing is known.
     pub(super) fn problems(self) -> Vec<Problem<'a>> {
         let state_errors = self.fleet.state_errors.iter();
-        let mut problems: Vec<_> = state_errors.map(|error| self.state_problem(error)).collect();
+        let mut problems: Vec<_> =
+            state_errors.map(|error| self.state_problem(error, Subject::Host)).collect();
         let mut is_late = false;
         for lineage in self.lineages() {
             let pending = self.pending_problem(lineage);
@@ -93,19 +94,20 @@ impl<'a> Assessment<'a> {
         problems
     }
 
-    /// The problem of a state file. A damaged one may hide a deployment that has been pending since the file was written.
-    fn state_problem(self, error: &StateError) -> Problem<'a> {
+    /// The problem of a state file, or of the record of a `sync`. A damaged file may hide a deployment that has been
+    /// pending since it was written.
+    fn state_problem(self, error: &StateError, subject: Subject<'a>) -> Problem<'a> {
         let written_at = error.damaged().filter(|file| file.is_pending).and_then(|file| file.written_at);
         let level = match written_at {
             Some(at) => {
-                let lag = self.gauge(Quantity::Lag, Subject::Host, self.now - at, None);
+                let lag = self.gauge(Quantity::Lag, subject, self.now - at, None);
                 lag.level().max(Level::Warning)
             }
             None if error.is_invalid() => Level::Warning,
             // It may hide anything, so there is no level to derive.
             None => Level::Unknown,
         };
-        Problem::new(level, Subject::Host, error.to_string())
+        Problem::new(level, subject, error.to_string())
     }
 
     /// A deployment that is pending, or has been since a time in the future. Waiting does not finish one for which the
@@ -172,14 +174,8 @@ impl<'a> Assessment<'a> {
     /// `is_late`, that explains a failure.
     fn sync_problems(self, is_late: bool) -> Vec<Problem<'a>> {
         let last = &self.fleet.last_sync;
-        let mut problems = Vec::new();
-        for fault in &last.faults {
-            let level = match fault {
-                SyncRecordFault::Unreadable(_) | SyncRecordFault::NewerVersion { .. } => Level::Unknown,
-                SyncRecordFault::Invalid { .. } => Level::Warning,
-            };
-            problems.push(Problem::new(level, Subject::Sync, fault.to_string()));
-        }
+        let mut problems: Vec<_> =
+            last.faults.iter().map(|fault| self.state_problem(fault, Subject::Sync)).collect();
         let never = "sync has never run";
         let age = match self.sync_age() {
             Some(age) if last.record.is_none() => Problem::of(&age, never),

@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use crate::cli::MonitoringArgs;
     use crate::outcome::Outcome;
-    use crate::state::{LastSync, SyncRecordFault};
+    use crate::state::{LastSync, StateError};
 
     fn lineages() -> [LineageStatus; 6] {
         let mut stale = deployed("stale", -3);
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn last_line_shows_the_last_sync() {
         let (minutes, hours) = (Duration::minutes(12), Duration::hours(5));
-        let fault = SyncRecordFault::NewerVersion { path: "/x".into(), version: 2 };
+        let fault = StateError::NewerVersion { path: "/x".into(), version: 2 };
         let rows = [
             (LastSync { record: None, faults: vec![fault] }, "! last sync: unknown"),
             (LastSync::default(), "~ last sync: never"),

@@ -11,7 +11,7 @@ use super::*;
 use crate::cli::{MonitoringArgs, Threshold};
 use crate::report::Style;
 use crate::sightings::EdgeMemory;
-use crate::state::{DamagedFile, LastSync, SyncRecordFault};
+use crate::state::{DamagedFile, LastSync, StateError};
 
 /// The exit code and the lines.
 fn verdict(fleet: &Fleet, thresholds: &MonitoringArgs) -> (u8, String) {
@@ -346,8 +346,8 @@ fn last_sync_is_judged() {
     // A record that cannot be used.
     let path = || "/last-sync".into();
     for (fault, code) in [
-        (SyncRecordFault::Invalid { path: path(), reason: "it is damaged".into() }, 1),
-        (SyncRecordFault::NewerVersion { path: path(), version: 9 }, 3),
+        (StateError::InvalidRecord { path: path(), reason: "it is damaged".into() }, 1),
+        (StateError::NewerVersion { path: path(), version: 9 }, 3),
     ] {
         let last_sync = LastSync { record: None, faults: vec![fault] };
         let fleet = Fleet { last_sync, ..fleet([deployed("x", 60)]) };
