@@ -33,24 +33,13 @@ pub(crate) fn run(
     }
     let source = source::find(&args.certificate, &context.env)?;
     let origin = if source::is_hook(&context.env) { Origin::Hook } else { Origin::Hand };
-    deploy(args, (&source, origin), context, progress, report)
+    let targets = inventory::targets(context.configuration(), &source);
+    deploy(args, (targets, origin), context, progress, report)
 }
 
-/// Deploys one lineage, to each account that the configuration names for it. Every failure is recorded, even a
-/// configuration error, because the ACME client does not run the hook again.
+/// Deploys one lineage to these accounts. Every failure is recorded, even a configuration error, because the ACME client
+/// does not run the hook again.
 pub(crate) fn deploy(
-    args: &DeployArgs,
-    (source, origin): (&Source, Origin),
-    context: &Context,
-    progress: &dyn Progress,
-    report: &mut Report,
-) -> Result<(), CommandError> {
-    let targets = inventory::targets(context.configuration(), source);
-    deploy_to(args, (targets, origin), context, progress, report)
-}
-
-/// Deploys one lineage to these accounts.
-pub(crate) fn deploy_to(
     args: &DeployArgs,
     (targets, origin): (Vec<(Source, Option<&LineageEntry>)>, Origin),
     context: &Context,

@@ -14,6 +14,7 @@ pub use self::sites::Confirm;
 pub use self::status::failed_check;
 use crate::cli::{Command, CommandLine, DeployArgs};
 use crate::context::Context;
+use crate::inventory;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::state::Origin;
@@ -33,7 +34,8 @@ pub fn run(command_line: &CommandLine, context: &Context, interaction: Interacti
     let to = &mut report;
     let result = match &command_line.command {
         Command::DehydratedDeploy(source) => {
-            deploy::deploy(&DeployArgs::default(), (source, Origin::Hook), context, progress, to)
+            let targets = inventory::targets(context.configuration(), source);
+            deploy::deploy(&DeployArgs::default(), (targets, Origin::Hook), context, progress, to)
         }
         Command::DehydratedSync(source) => sync::run_one(source, context, progress, to),
         Command::Deploy(args) => deploy::run(args, context, progress, to),

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
-use super::deploy::deploy_to;
+use super::deploy::deploy;
 use crate::cli::{DeployArgs, SyncArgs};
 use crate::clock;
 use crate::context::Context;
@@ -74,7 +74,7 @@ pub(crate) fn run_one(
     let sync_target = |(source, entry): &(Source, _), report: &mut Report| {
         let Some(summary) = sync::run_one((source, *entry), context, progress)? else {
             let target = (vec![(source.clone(), *entry)], Origin::Hook);
-            return deploy_to(&DeployArgs::default(), target, context, progress, report);
+            return deploy(&DeployArgs::default(), target, context, progress, report);
         };
         summary.report_one(report);
         Ok(())

@@ -23,7 +23,7 @@ pub(crate) struct Layers<'a> {
     pub(crate) env: &'a Env,
     pub(super) flags: &'a Layer,
     /// Settings from flags and variables; a flag wins.
-    pub(super) given: Layer,
+    pub(crate) given: Layer,
     /// The variable behind each setting that one gives.
     pub(super) origins: Origins,
     pub(crate) file: &'a Configuration,
@@ -50,11 +50,6 @@ impl<'a> Layers<'a> {
         self.unusable().next().map_or(Ok(()), |(_, error)| Err(error.clone()))
     }
 
-    /// The base URL that a flag or a variable names.
-    pub(crate) fn given_base_url(&self) -> Option<&BaseUrl> {
-        self.given.connection.base_url.as_ref()
-    }
-
     /// Resolves the settings for a lineage, which may have been deployed with recorded options.
     pub(crate) fn resolve(
         &self,
@@ -78,7 +73,7 @@ impl<'a> Layers<'a> {
     ) -> Result<KeyLocation, SettingsError> {
         let flag = self.flags.connection.api_key_file.as_ref();
         let (recorded, configured) = (&recorded.connection, self.configured(entry).connection);
-        let beside_url = match (self.given_base_url(), &recorded.base_url) {
+        let beside_url = match (&self.given.connection.base_url, &recorded.base_url) {
             (Some(_), _) => None,
             (None, Some(url)) => {
                 let has_key_file = flag.is_some() || recorded.api_key_file.is_some();

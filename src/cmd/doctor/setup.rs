@@ -75,7 +75,7 @@ fn connections<'a>(layers: &'a Layers<'_>) -> impl Iterator<Item = (&'a LineageE
 /// file to another service, probably by oversight.
 fn check_entries(layers: &Layers<'_>) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
-    if let Some(url) = layers.given_base_url() {
+    if let Some(url) = &layers.given.connection.base_url {
         let is_hidden = |own: &Connection| own.base_url.as_ref().is_some_and(|own| own != url);
         let hidden = connections(layers).filter(|(_, own)| is_hidden(own)).count();
         let detail = format!(

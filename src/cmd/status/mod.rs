@@ -56,7 +56,12 @@ fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(),
     let flags = Layer { local: args.settings.clone(), ..Layer::default() };
     let layers = Layers::new(&flags, &context.env, configuration);
     layers.require_valid()?;
-    let store = open_store(&layers, args.check && !args.monitoring.allow_empty)?;
+    let (is_required, state_dir) = (args.check && !args.monitoring.allow_empty, layers.state_dir());
+    if is_required && state_dir.is_none() {
+        return Err(SettingsError::no_state_dir().into());
+    }
+    let state_dir = state_dir.filter(|directory| is_required || directory.try_exists().unwrap_or(true));
+    let store = state_dir.as_deref().map(Store::at);
     if let Some(lineage) = &args.forget {
         return forget::run(lineage, store.as_ref(), configuration, report);
     }
@@ -111,17 +116,6 @@ fn add_verdict(verdict: &CheckVerdict<'_>, report: &mut Report) {
     report.push(verdict.to_text());
     report.set("check", verdict.to_json());
     report.exit_with(verdict.exit_code(), verdict.failure());
-}
-
-/// Opens the state directory; `None` if there is none and it is not `required`.
-fn open_store(layers: &Layers<'_>, required: bool) -> Result<Option<Store>, CommandError> {
-    match layers.state_dir() {
-        None if required => Err(SettingsError::no_state_dir().into()),
-        Some(directory) if required || directory.try_exists().unwrap_or(true) => {
-            Ok(Some(Store::at(&directory)))
-        }
-        _ => Ok(None),
-    }
 }
 
 #[cfg(test)]
