@@ -10,7 +10,7 @@ mod text;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 pub(crate) use self::deployed::{
@@ -213,25 +213,11 @@ impl Report {
             version: u8,
             command: &'a str,
             ok: bool,
-            exit_code: u8,
             #[serde(flatten)]
-            body: Option<&'a Deployed>,
-            #[serde(flatten)]
-            fields: &'a Map<String, Value>,
-            warnings: &'a [String],
-            error: Option<String>,
+            report: &'a Report,
         }
-        let exit_code = self.exit_code();
-        let object = Object {
-            version: VERSION,
-            command: self.command,
-            ok: exit_code == 0,
-            exit_code,
-            body: self.is_deployment().then_some(&self.deployed),
-            fields: &self.fields,
-            warnings: &self.warnings,
-            error: self.error(),
-        };
+        let (command, ok) = (self.command, self.exit_code() == 0);
+        let object = Object { version: VERSION, command, ok, report: self };
         serde_json::to_string_pretty(&object)
             .unwrap_or_else(|_| format!(r#"{{"version":{VERSION},"ok":false,"exit_code":70}}"#))
     }
@@ -240,5 +226,25 @@ impl Report {
     pub fn to_text(&self, style: Style) -> String {
         let deployment = if self.is_deployment() { deployment::blocks(self) } else { Vec::new() };
         deployment.iter().chain(&self.blocks).map(|block| block.to_text(style)).collect()
+    }
+}
+
+/// The fields of the JSON object, and of that of a lineage in the report of a `sync`.
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Shared<'a> {
+            exit_code: u8,
+            #[serde(flatten)]
+            body: Option<&'a Deployed>,
+            #[serde(flatten)]
+            fields: &'a Map<String, Value>,
+            warnings: &'a [String],
+            error: Option<String>,
+        }
+        let body = self.is_deployment().then_some(&self.deployed);
+        let (fields, warnings) = (&self.fields, self.warnings.as_slice());
+        let shared = Shared { exit_code: self.exit_code(), body, fields, warnings, error: self.error() };
+        shared.serialize(serializer)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::check::Check;
 use super::scan::Reason;
@@ -12,7 +12,7 @@ use crate::deploy;
 use crate::error::{CommandError, MAX_NAMED, first_names};
 use crate::hint::{Command, Place};
 use crate::outcome::Outcome;
-use crate::report::{Block, Deployed, Report, Sign};
+use crate::report::{Block, Report, Sign};
 use crate::text::{count, first, people, sanitize};
 
 /// The result of a run.
@@ -167,7 +167,12 @@ impl Summary {
         self.show(report);
         report.set("changed", self.changed);
         report.set("counts", self.counts);
-        report.set("lineages", &self.lineages);
+        for LineageReport { name, result, reason, report } in &mut self.lineages {
+            report.set("name", name);
+            report.set("state", *result);
+            report.set("reason", reason.as_ref().map(ToString::to_string));
+        }
+        report.set("lineages", self.lineages.iter().map(|lineage| &lineage.report).collect::<Vec<_>>());
         self.lineages.into_iter().for_each(|lineage| report.add_lineage(lineage.report));
     }
 
@@ -274,32 +279,5 @@ impl LineageReport {
         sites.sort_by_key(|site| site.outcome.is_deployed());
         let shown = first(sites.iter().map(|site| format!("{} {}", site.domain, site.outcome)), MAX_SHOWN);
         if sites.is_empty() { shown } else { format!(": {shown}") }
-    }
-}
-
-/// The fields of the lineage's own report, without those that the report of the command has once for all.
-impl Serialize for LineageReport {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Fields<'a> {
-            name: &'a str,
-            state: LineageResult,
-            reason: Option<String>,
-            exit_code: u8,
-            #[serde(flatten)]
-            body: &'a Deployed,
-            warnings: &'a [String],
-            error: Option<String>,
-        }
-        let fields = Fields {
-            name: &self.name,
-            state: self.result,
-            reason: self.reason.as_ref().map(ToString::to_string),
-            exit_code: self.report.exit_code(),
-            body: &self.report.deployed,
-            warnings: &self.report.warnings,
-            error: self.report.error(),
-        };
-        fields.serialize(serializer)
     }
 }
