@@ -57,14 +57,9 @@ impl EdgeMemory {
         Ok(serde_json::from_value(value).unwrap_or_default())
     }
 
-    /// Whether nothing is known.
+    /// Whether no address was ever seen to serve anything.
     pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Whether an address was ever seen to serve anything.
-    pub(crate) fn has_sightings(&self) -> bool {
-        !self.seen.is_empty()
+        self.seen.is_empty()
     }
 
     /// Adds a round of handshakes. An address that could not be reached keeps its last sighting. Addresses that the
@@ -108,7 +103,7 @@ impl EdgeMemory {
     pub(crate) fn serves(&self, fingerprint: &str) -> Option<bool> {
         let is_leaf =
             |seen: &Sighting| matches!(seen, Sighting::Leaf(leaf) if leaf.fingerprint == fingerprint);
-        self.has_sightings().then(|| self.seen.values().all(is_leaf))
+        (!self.is_empty()).then(|| self.seen.values().all(is_leaf))
     }
 
     /// Whether two memories hold the same set of leaves, at whichever addresses.
@@ -193,7 +188,7 @@ mod tests {
     fn findings_may_void_earlier_sightings() {
         let mut memory = memory(&[seen(&[Some(leaf("new", 1))], true)]);
         memory.add(Some(&[]));
-        assert!(memory.has_sightings());
+        assert!(!memory.is_empty());
         memory.add(None);
         assert!(memory.is_empty());
     }

@@ -31,15 +31,14 @@ type Mention = Result<PathBuf, DoctorFinding>;
 /// Reports what shows whether the client of a lineage runs edgecert. `has_run` says whether a hook run is recorded. Of a
 /// client without hooks, that is a note.
 pub(super) fn check(source: &Source, title: &str, has_run: bool, host: &Host<'_>) -> DoctorFinding {
-    let search = Search { source, host };
     let client = source.client;
     let (found, has_hooks) = match client {
-        AcmeClient::Certbot => (search.certbot(), true),
-        AcmeClient::AcmeSh => (search.acme_sh(), true),
-        AcmeClient::Dehydrated => (search.dehydrated(), true),
+        AcmeClient::Certbot => (host.certbot(source), true),
+        AcmeClient::AcmeSh => (host.acme_sh(source), true),
+        AcmeClient::Dehydrated => (host.dehydrated(), true),
         AcmeClient::Lego => (None, true),
         // Files given one by one may be those of any client.
-        AcmeClient::Files => (search.certbot().or_else(|| search.acme_sh()), false),
+        AcmeClient::Files => (host.certbot(source).or_else(|| host.acme_sh(source)), false),
         _ => (None, false),
     };
     match found {
@@ -67,16 +66,11 @@ fn best(mentions: impl IntoIterator<Item = Mention>, config: &Path, remedy: Stri
     mentions.into_iter().chain([Err(absent)]).reduce(|first, other| other.or(first))
 }
 
-/// Searches the configuration of a lineage's client.
-struct Search<'a> {
-    source: &'a Source,
-    host: &'a Host<'a>,
-}
-
-impl Search<'_> {
+/// Searches the configuration of the client of a lineage.
+impl Host<'_> {
     /// `live/NAME` has its configuration in `renewal/NAME.conf`; `cli.ini` and `renewal-hooks` are for every lineage.
-    fn certbot(&self) -> Option<Mention> {
-        let directory = self.source.files.cert.parent()?;
+    fn certbot(&self, source: &Source) -> Option<Mention> {
+        let directory = source.files.cert.parent()?;
         let home = directory.parent()?.parent()?;
         let renewal = home.join("renewal").join(format!("{}.conf", file_name(directory)));
         let (cli, hooks) = (home.join("cli.ini"), home.join("renewal-hooks"));
@@ -88,7 +82,7 @@ impl Search<'_> {
                 is_off |= name == "no-directory-hooks"
                     && !["false", "no"].contains(&command.to_lowercase().as_str());
                 let Some(kind) = name.strip_suffix("-hook") else { continue };
-                let mention = self.judge(file, command, self.host.callers_path(), &attach);
+                let mention = self.judge(file, command, self.callers_path(), &attach);
                 let edit = format!("make the `{kind}` hook in {} a deploy hook", text::path(file));
                 mentions
                     .extend(mention.and_then(|mention| if_deploying(mention, file, kind, command, &edit)));
@@ -97,12 +91,12 @@ impl Search<'_> {
         for kind in ["deploy", "post", "pre"].into_iter().filter(|_| !is_off) {
             let entries = entries(&hooks.join(kind)).into_iter();
             for entry in entries.filter(|entry| !file_name(entry).ends_with('~')) {
-                let Some(script) = named_script(&entry, self.host) else { continue };
+                let Some(script) = named_script(&entry, self) else { continue };
                 let (shown, name) = (text::path(&entry), shell_word(&text::path(&entry)));
                 let fault = |what, remedy| {
                     Err(Subject::Hook.fail(format!("{shown} {what}"), format!("run `{remedy} {name}`")))
                 };
-                let mention = if self.host.is_executable(&entry) {
+                let mention = if self.is_executable(&entry) {
                     Ok(entry.clone())
                 } else if entry.is_file() {
                     fault("is not executable", "chmod +x")
@@ -118,8 +112,8 @@ impl Search<'_> {
     }
 
     /// acme.sh has `DOMAIN.conf` beside the key: shell assignments, with commands in base64.
-    fn acme_sh(&self) -> Option<Mention> {
-        let key = self.source.files.key.as_deref()?;
+    fn acme_sh(&self, source: &Source) -> Option<Mention> {
+        let key = source.files.key.as_deref()?;
         let (directory, conf) = (key.parent()?, key.with_extension("conf"));
         let (home, conf_text) = (directory.parent()?, read_text(&conf)?);
         let value = |name: &str| assigned(&conf_text, name).unwrap_or_default();
@@ -129,7 +123,7 @@ impl Search<'_> {
         let is_other = commands.first().is_some_and(|reload| !reload.is_empty() && !reload.contains(NAME));
         let (before, note) =
             if is_other { ("HOOK; ", ", with the current command in place of HOOK") } else { ("", "") };
-        let command = shell_word(&format!("{before}{}", text::path(&self.host.edgecert())));
+        let command = shell_word(&format!("{before}{}", text::path(&self.edgecert())));
         let attach = format!("run `acme.sh --install-cert -d {domain}{ecc} --reloadcmd {command}`{note}");
         // cron runs acme.sh, which adds the path that it was installed with.
         let account = read_text(&home.join("account.conf")).unwrap_or_default();
@@ -137,7 +131,7 @@ impl Search<'_> {
         let path = path.trim_start_matches(':');
         // A deploy hook is a function in `deploy/NAME.sh`.
         let script =
-            |hook: &str| named_script(&home.join("deploy").join(format!("{}.sh", hook.trim())), self.host);
+            |hook: &str| named_script(&home.join("deploy").join(format!("{}.sh", hook.trim())), self);
         let deploys = value("Le_DeployHook").split(',').any(|hook| script(hook).is_some());
         let mentions = commands.iter().filter_map(|command| self.judge(&conf, command, path, &attach));
         let mentions = mentions.chain(deploys.then(|| Ok(conf.clone())));
@@ -146,8 +140,8 @@ impl Search<'_> {
 
     /// dehydrated has one `HOOK` for everything; `None` if no file sets it, because its command line may.
     fn dehydrated(&self) -> Option<Mention> {
-        let directory = entries(&self.host.at(DEHYDRATED_DIRECTORY)).into_iter().rev();
-        let mut files = directory.chain(DEHYDRATED.iter().map(|path| self.host.at(path)));
+        let directory = entries(&self.at(DEHYDRATED_DIRECTORY)).into_iter().rev();
+        let mut files = directory.chain(DEHYDRATED.iter().map(|path| self.at(path)));
         let (file, hook) = files.find_map(|file| {
             let text = read_text(&file)?;
             let hook = text.lines().rev().find_map(|line| line.trim().strip_prefix("HOOK="))?;
@@ -155,14 +149,10 @@ impl Search<'_> {
             (!hook.is_empty()).then_some((file, hook))
         })?;
         let set = format!("run `echo HOOK={} >> {}`", self.program(), shell_word(&text::path(&file)));
-        let mention = self.judge(&file, &hook, self.host.callers_path(), &set);
+        let mention = self.judge(&file, &hook, self.callers_path(), &set);
         let extend =
             "call edgecert from the program that HOOK names, as hooks/dehydrated/edgecert-hook.sh does";
         best(mention, &file, extend.into())
-    }
-
-    fn program(&self) -> String {
-        shell_word(&text::path(&self.host.edgecert()))
     }
 
     /// Judges a command in a file of the client; `None` if neither it nor a script that it runs names edgecert. `path` is
@@ -171,11 +161,10 @@ impl Search<'_> {
         let command = without_comments(command);
         let words: Vec<&str> = words(&command).collect();
         let is_named = |word: &str| file_name(Path::new(word)).contains(NAME) && !word.contains('=');
-        let is_script =
-            |word: &str| word.starts_with('/') && named_script(&self.host.at(word), self.host).is_some();
+        let is_script = |word: &str| word.starts_with('/') && named_script(&self.at(word), self).is_some();
         let fault = |at: usize, word: &str| {
-            let is_missing = word.starts_with('/') && !self.host.is_executable(&self.host.at(word));
-            let is_bare = word == NAME && !command.contains("PATH=") && self.host.find(NAME, path).is_none();
+            let is_missing = word.starts_with('/') && !self.is_executable(&self.at(word));
+            let is_bare = word == NAME && !command.contains("PATH=") && self.find(NAME, path).is_none();
             match words.get(at + 1) {
                 Some(next) if NOT_DEPLOYING.contains(next) => {
                     Some(format!("`edgecert {next}`, which deploys nothing"))

@@ -8,7 +8,8 @@ use rustix::process::geteuid;
 use zeroize::Zeroizing;
 
 use crate::env::Env;
-use crate::file;
+use crate::error::shell_word;
+use crate::{file, text};
 
 /// A host.
 pub(super) struct Host<'a> {
@@ -59,6 +60,11 @@ impl<'a> Host<'a> {
     pub(super) fn edgecert(&self) -> PathBuf {
         let own = || std::env::current_exe().unwrap_or_else(|_| "edgecert".into());
         self.find("edgecert", USUAL_PATH).unwrap_or_else(own)
+    }
+
+    /// Its path as a word for a shell.
+    pub(super) fn program(&self) -> String {
+        shell_word(&text::path(&self.edgecert()))
     }
 
     /// The target of a link, or the file itself.

@@ -230,8 +230,7 @@ pub(super) fn find(host: &Host<'_>, findings: &mut Vec<DoctorFinding>) -> Vec<So
 pub(super) fn none(sites: &[Site], host: &Host<'_>) -> DoctorFinding {
     let remedy = match sites.first() {
         Some(site) => {
-            let [domain, program] =
-                [site.domain.to_string(), text::path(&host.edgecert())].map(|word| shell_word(&word));
+            let (domain, program) = (shell_word(&site.domain.to_string()), host.program());
             format!(
                 "issue a certificate with an ACME client that runs edgecert, for example with `certbot certonly -d {domain} \
                  --deploy-hook {program}`, or deploy an existing one with `edgecert --lineage DIR`"

@@ -7,9 +7,8 @@ use super::finding::{DoctorFinding, Subject};
 use super::host::Host;
 use crate::cli::SYNC_AGE;
 use crate::cmd::status::sync_failure;
-use crate::error::shell_word;
 use crate::state::LastSync;
-use crate::text::{self, humanize};
+use crate::text::humanize;
 
 /// Directories with `systemd/system`, which holds units.
 const UNIT_PARENTS: [&str; 4] = ["/etc", "/usr/local/lib", "/usr/lib", "/lib"];
@@ -59,7 +58,7 @@ pub(super) fn check(
 /// How to run `sync` every hour with what this host has, for the first time at once if possible.
 fn set_up(host: &Host<'_>) -> String {
     if host.uid != 0 || !host.has_systemd() {
-        let program = shell_word(&text::path(&host.edgecert()));
+        let program = host.program();
         return format!(
             "run `crontab -e` and add the line: 17 * * * * {program} sync --splay 600; if a crontab has it, wait for its \
              first run"

@@ -30,13 +30,8 @@ pub(super) fn verify(
     let handshakes = Arc::new(Handshakes::new(MAX_HANDSHAKES).context("cannot set up TLS")?);
     let mut checks = Vec::new();
     for (LineageStatus { disk, deployed, sites, .. }, edges) in lineages.iter_mut().zip(&edges) {
-        let (leaf, key_type) = match disk {
-            DiskStatus::Leaf { leaf, key_type, .. } => (&*leaf, Some(&*key_type)),
-            DiskStatus::Missing | DiskStatus::Unreadable(_) => match deployed {
-                Some(leaf) => (&*leaf, None),
-                None => continue,
-            },
-        };
+        let Some(leaf) = disk.leaf().or(deployed.as_ref()) else { continue };
+        let key_type = if let DiskStatus::Leaf { key_type, .. } = &*disk { Some(key_type) } else { None };
         let is_ours = |site: &&mut SiteStatus| {
             !matches!(site.outcome, Outcome::Skipped | Outcome::Misbound | Outcome::Superseded)
         };
@@ -62,7 +57,7 @@ async fn check(edge: Edge<'_>, expected: &Leaf, site: &mut SiteStatus) {
     // The edge of a site that was never served may have a reason to refuse its name: the site may be disabled.
     let (was_served, now) = (site.outcome == Outcome::Served, clock::now());
     let mut sightings = view.sightings(expected, now);
-    if !was_served && !site.seen.has_sightings() && !view.has_other_leaf() {
+    if !was_served && site.seen.is_empty() && !view.has_other_leaf() {
         sightings.ignore_refusals();
     }
     site.seen.see(&sightings);
