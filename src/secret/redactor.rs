@@ -36,6 +36,8 @@ pub struct Redactor {
     /// Hashes of all windows of all forms of the secrets. An open hash table, at most half full; 0 is a free entry.
     pub(super) table: Zeroizing<Vec<u64>>,
     used: usize,
+    /// A bit for the last characters of each window. Nearly all other texts need no hash.
+    ends: Zeroizing<Vec<u64>>,
     /// The lengths of these windows. A form shorter than `WINDOW` is one window.
     lengths: Vec<usize>,
 }
@@ -75,10 +77,14 @@ impl Redactor {
         if !self.lengths.contains(&length) {
             self.lengths.push(length);
         }
+        self.ends.resize(ENDS / 64, 0);
         let mut window = Window::default();
         for byte in folded(form) {
             window.push(byte);
-            window.hash(length).into_iter().for_each(|hash| self.insert(hash));
+            let Some(hash) = window.hash(length) else { continue };
+            let (word, bit) = window.end();
+            self.ends.get_mut(word).into_iter().for_each(|word| *word |= bit);
+            self.insert(hash);
         }
     }
 
@@ -120,8 +126,10 @@ impl Redactor {
         let mut window = Window::default();
         folded(text).any(|byte| {
             window.push(byte);
+            let (word, bit) = window.end();
+            let may_end = self.ends.get(word).is_some_and(|word| word & bit != 0);
             let mut hashes = self.lengths.iter().filter_map(|length| window.hash(*length));
-            hashes.any(|hash| self.table.get(self.slot(hash)) == Some(&hash))
+            may_end && hashes.any(|hash| self.table.get(self.slot(hash)) == Some(&hash))
         })
     }
 
@@ -150,6 +158,9 @@ impl Redactor {
     }
 }
 
+/// Number of bits for the ends of windows.
+const ENDS: usize = 1 << 14;
+
 /// The last characters of a text, while it is read from start to end.
 #[derive(Default)]
 struct Window {
@@ -161,6 +172,13 @@ impl Window {
     fn push(&mut self, byte: u8) {
         self.last = self.last << 8 | u128::from(byte);
         self.length += 1;
+    }
+
+    /// The bit that stands for the last four characters: the index of its word, and its mask.
+    #[expect(clippy::cast_possible_truncation, reason = "the last four characters are meant")]
+    fn end(&self) -> (usize, u64) {
+        let bit = (self.last as u32).wrapping_mul(0x9e37_79b1) as usize >> (32 - ENDS.ilog2());
+        (bit / 64, 1 << (bit % 64))
     }
 
     /// A hash of this many characters at the end, if there are as many. It is never 0.
