@@ -98,6 +98,12 @@ pub(crate) struct Faults {
     pub(crate) hides_records_after: Option<u64>,
 }
 
+impl Faults {
+    pub(crate) fn is_listing_partial(&self) -> bool {
+        self.hidden_site.is_some() || self.hides_records_after.is_some()
+    }
+}
+
 /// A request of this host that the service carried out.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {

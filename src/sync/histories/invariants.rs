@@ -71,8 +71,9 @@ impl BeforeDeployment {
         if run.is_unverified() {
             return;
         }
-        let Guards { allow_shrink, allow_older, .. } = run.given.guards;
-        if !allow_shrink {
+        let Guards { allow_shrink, allow_older, allow_partial, .. } = run.given.guards;
+        let is_partial = world.faults.is_listing_partial();
+        if !(allow_shrink || allow_partial && is_partial) {
             self.check_coverage(world);
         }
         let changes = self.changes(world);
@@ -90,8 +91,6 @@ impl BeforeDeployment {
             assert!(!is_later, "a later leaf is replaced: {change:?}");
         }
         let has_succeeded = state.result.as_ref().is_some_and(|result| result.exit_code == 0);
-        let faults = &world.faults;
-        let is_partial = faults.hidden_site.is_some() || faults.hides_records_after.is_some();
         assert!(!has_succeeded || !is_partial, "success with an incomplete listing");
         if has_succeeded && !world.faults.is_blind && !allow_older && !run.settings.wait.is_zero() {
             for site in self.wanted.iter().filter(|site| is_visible(&world.sites[**site])) {
@@ -195,11 +194,7 @@ impl Sent {
                         || sites.any(|site| !site.is_synced || !site.is_enabled || !shows(site, leaf));
                     ((None, record, Some(leaf)), replaced == Some(leaf) && is_lagging)
                 }
-                Change::Bind { site, to, .. } => {
-                    let faults = &world.faults;
-                    let is_partial = faults.hidden_site.is_some() || faults.hides_records_after.is_some();
-                    ((Some(site), to, None), is_partial)
-                }
+                Change::Bind { site, to, .. } => ((Some(site), to, None), world.faults.is_listing_partial()),
             };
             if run.force || run.is_unverified() {
                 self.0.remove(&key);
