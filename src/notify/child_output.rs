@@ -31,10 +31,9 @@ pub(super) fn print_until_exit(
     print: &dyn Fn(&str),
 ) -> io::Result<bool> {
     let deadline = Deadline::after(limit);
-    let mut lines = Lines { unfinished: Vec::new(), length: 0, print };
-    let mut is_open = true;
+    let (mut is_open, mut room, mut unprinted) = (true, MAX_OUTPUT, Vec::new());
     let mut buffer = [0; 4096];
-    loop {
+    let in_time = loop {
         // First: what it printed before is then in the pipe.
         let has_exited = has_exited(child);
         let pause = if has_exited { Duration::ZERO } else { deadline.left().min(TICK) };
@@ -46,16 +45,20 @@ pub(super) fn print_until_exit(
             Err(error) => return Err(error.into()),
         };
         if deadline.left().is_zero() {
-            return Ok(false);
+            break false;
         }
         if is_readable {
             let length = output.read(&mut buffer)?;
             is_open = length > 0;
-            lines.add(buffer.get(..length).unwrap_or_default());
+            unprinted.extend(buffer.iter().take(length.min(room)));
+            room = room.saturating_sub(length);
+            print_lines(&mut unprinted, false, print);
         } else if has_exited {
-            return Ok(true);
+            break true;
         }
-    }
+    };
+    print_lines(&mut unprinted, true, print);
+    Ok(in_time)
 }
 
 /// Whether the child has exited; with SIGCHLD ignored, whether it no longer exists.
@@ -64,39 +67,14 @@ fn has_exited(child: &Child) -> bool {
     !matches!(waitid(WaitId::Pid(Pid::from_child(child)), options), Ok(None) | Err(Errno::INTR))
 }
 
-/// Prints whole lines, so that no character is cut.
-struct Lines<'a> {
-    unfinished: Vec<u8>,
-    /// Bytes so far.
-    length: usize,
-    print: &'a dyn Fn(&str),
-}
-
-impl Lines<'_> {
-    fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            if self.length == MAX_OUTPUT {
-                return;
-            }
-            self.length += 1;
-            self.unfinished.push(*byte);
-            if *byte == b'\n' || self.unfinished.len() == MAX_LINE {
-                self.print_line();
-            }
+/// Prints and removes whole lines, so that no character is cut, and at the end the rest.
+fn print_lines(output: &mut Vec<u8>, is_end: bool, print: &dyn Fn(&str)) {
+    let mut printed = 0;
+    for line in output.split_inclusive(|byte| *byte == b'\n').flat_map(|line| line.chunks(MAX_LINE)) {
+        if is_end || line.ends_with(b"\n") || line.len() == MAX_LINE {
+            print(&format!("{}\n", sanitize_untruncated(&String::from_utf8_lossy(line))));
+            printed += line.len();
         }
     }
-
-    fn print_line(&mut self) {
-        let line = String::from_utf8_lossy(&self.unfinished);
-        (self.print)(&format!("{}\n", sanitize_untruncated(&line)));
-        self.unfinished.clear();
-    }
-}
-
-impl Drop for Lines<'_> {
-    fn drop(&mut self) {
-        if !self.unfinished.is_empty() {
-            self.print_line();
-        }
-    }
+    output.drain(..printed);
 }
