@@ -24,6 +24,11 @@ pub(crate) trait Element: Sized {
         text: &str,
         redactor: &Redactor,
     ) -> (Result<Self, Unreadable>, usize);
+
+    /// Moves the elements of an array to the outline, if it is to hold them.
+    fn to_outline(_: &mut Items<Self>) -> Option<Vec<Value>> {
+        None
+    }
 }
 
 /// The facts about an element that cannot be read; by default, none is known.
@@ -37,7 +42,7 @@ pub(crate) struct Unreadable {
 }
 
 /// The elements of one array.
-pub(super) struct Items<T> {
+pub(crate) struct Items<T> {
     pub(super) items: Vec<T>,
     pub(super) unreadable: Vec<Unreadable>,
 }
@@ -153,7 +158,7 @@ impl<T: Element> Reader<T> {
     }
 
     /// Ends the response. In the outline, an array that is not empty holds its index, its length and its first element;
-    /// in place of one that is large, `{}` or null.
+    /// in place of one that is large, `{}` or null. An array of values holds them, and null for any other element.
     pub(super) fn end(mut self) -> Result<(Value, Vec<Items<T>>), JsonError> {
         self.advance(true)?;
         if self.next == Next::End { Ok((self.outline, self.arrays)) } else { Err(JsonError::Syntax) }
@@ -257,10 +262,12 @@ impl<T: Element> Reader<T> {
 
     fn end_array(&mut self) -> Result<(), JsonError> {
         self.is_in_array = false;
-        let list = self.arrays.last().ok_or(JsonError::Syntax)?;
+        let index = self.arrays.len() - 1;
+        let list = self.arrays.last_mut().ok_or(JsonError::Syntax)?;
         let length = list.items.len() + list.unreadable.len();
-        let numbers = [self.arrays.len() - 1, length].map(Value::from).into_iter().filter(|_| length > 0);
-        let array = numbers.chain(self.first.take()).collect();
+        let numbers = [index, length].map(Value::from).into_iter().filter(|_| length > 0);
+        let described = numbers.chain(self.first.take());
+        let array = T::to_outline(list).unwrap_or_else(|| described.collect());
         self.complete(Value::Array(array))
     }
 
@@ -270,7 +277,8 @@ impl<T: Element> Reader<T> {
             (self.outline, self.next) = (value, Next::End);
             return Ok(());
         };
-        if object.get(name).is_some_and(|other| *other != value) {
+        // Elements are not compared.
+        if object.get(name).is_some_and(|other| other.get(0).is_some() || *other != value) {
             return Err(JsonError::Ambiguous(sanitize(name)));
         }
         object.insert(std::mem::take(name), value);
@@ -300,28 +308,9 @@ impl Element for Value {
         let bytes = memory(&fields);
         (Ok(fields), bytes)
     }
-}
 
-impl Reader<Value> {
-    /// Ends a response that is no list. An element that no value can represent is null.
-    pub(super) fn end_value(self) -> Result<Value, JsonError> {
-        let (mut outline, mut arrays) = self.end()?;
-        fill(&mut outline, &mut arrays);
-        Ok(outline)
-    }
-}
-
-/// Puts the elements of the arrays into the outline.
-fn fill(outline: &mut Value, arrays: &mut [Items<Value>]) {
-    match outline {
-        Value::Array(array) => {
-            if let Some(list) = array_index(array.first()).and_then(|index| arrays.get_mut(index)) {
-                *array = std::mem::take(&mut list.items);
-                array.extend(list.unreadable.drain(..).map(|_| Value::Null));
-            }
-        }
-        Value::Object(fields) => fields.values_mut().for_each(|value| fill(value, arrays)),
-        _ => {}
+    fn to_outline(Items { items, unreadable }: &mut Items<Self>) -> Option<Vec<Self>> {
+        Some(items.drain(..).chain(unreadable.drain(..).map(|_| Self::Null)).collect())
     }
 }
 

@@ -154,7 +154,7 @@ impl Response {
 
     fn end(self) -> (Result<Value, JsonError>, Text) {
         let Self { reader, result, text } = self;
-        (result.and_then(|()| reader.end_value()), text)
+        (result.and_then(|()| reader.end()).map(|(json, _)| json), text)
     }
 }
 

@@ -152,9 +152,9 @@ fn lists_are_read_alike_in_any_chunks() {
 }
 
 fn parse(text: &str) -> Result<Value, JsonError> {
-    let mut reader = Reader::new(Arc::default());
+    let mut reader = Reader::<Value>::new(Arc::default());
     reader.push(text.as_bytes())?;
-    reader.end_value()
+    reader.end().map(|(json, _)| json)
 }
 
 /// The outline, and of each array the IDs and the number of unreadable elements.
