@@ -4,7 +4,6 @@
 //! The system log receives failures and deployments, the `on_failure` program the report of a failed run, and the
 //! heartbeat URL a call after each `sync`. Nothing here changes the exit code.
 
-mod child_output;
 mod heartbeat;
 mod log_entry;
 mod on_failure;
