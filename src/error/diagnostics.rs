@@ -4,10 +4,10 @@ use std::io;
 
 use super::{CommandError, Diagnostic, ErrorKind as K};
 use crate::file::ReadError;
-use crate::hint::{Hint, OTHER_STATE_DIR, read_hint, state_hint, write_hint};
+use crate::hint::{Hint, read_hint, state_hint};
 use crate::runtime::RuntimeError;
 use crate::settings::{BaseUrl, SettingsError};
-use crate::state::{LockError, StateError, WriteError, WriteFailure};
+use crate::state::{LockError, StateError, WriteError};
 use crate::{api, source};
 
 impl Diagnostic for api::RequestError {
@@ -109,14 +109,8 @@ impl Diagnostic for ReadError {
 
 impl Diagnostic for WriteError {
     fn diagnose(&self) -> CommandError {
-        let error = CommandError::new(K::Config, self).class(format_args!("unwritable: {:?}", self.cause));
-        match self.cause {
-            WriteFailure::Io(kind) => error.hint(write_hint(kind, OTHER_STATE_DIR)),
-            WriteFailure::LaterVersion => {
-                error.hint(format!("run the release of edgecert that wrote it, or {OTHER_STATE_DIR}"))
-            }
-            WriteFailure::Unreadable(kind) => error.hint(state_hint(kind)),
-        }
+        let class = format_args!("unwritable: {}; {}", self.reason, self.hint);
+        CommandError::new(K::Config, self).class(class).hint(self.hint.clone())
     }
 }
 

@@ -9,6 +9,7 @@ use super::LineageState;
 use super::damaged::{DamagedFile, quarantine};
 use super::lineage_state::VERSION;
 use crate::file::{self, ReadError, StagedFile};
+use crate::hint::{OTHER_STATE_DIR, state_hint, write_hint};
 use crate::text;
 
 /// A state directory.
@@ -28,36 +29,27 @@ pub(super) struct VersionHeader {
 #[error("cannot write {}: {reason}", text::path(path))]
 pub(crate) struct WriteError {
     path: PathBuf,
-    reason: String,
-    /// Decides the hint.
-    pub(crate) cause: WriteFailure,
-}
-
-/// Why a file was not written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WriteFailure {
-    Io(io::ErrorKind),
-    /// A later release wrote the file, which is kept.
-    LaterVersion,
-    /// The file cannot be read, and is kept.
-    Unreadable(io::ErrorKind),
+    pub(crate) reason: String,
+    pub(crate) hint: String,
 }
 
 impl WriteError {
     /// Wraps an error of the operating system.
     pub(crate) fn new(path: &Path, error: &io::Error) -> Self {
-        let cause = WriteFailure::Io(error.kind());
-        Self { path: path.to_owned(), reason: file::reason(error), cause }
+        let hint = write_hint(error.kind(), OTHER_STATE_DIR);
+        Self { path: path.to_owned(), reason: file::reason(error), hint }
+    }
+
+    /// The error for a file that cannot be read and is kept.
+    fn kept(path: PathBuf, hint: String) -> Self {
+        Self { path, reason: "its contents cannot be read and are kept".into(), hint }
     }
 
     /// The error for a file that is kept because a later release wrote it.
     pub(super) fn later_version(path: PathBuf) -> Self {
-        Self { path, reason: KEPT.into(), cause: WriteFailure::LaterVersion }
+        Self::kept(path, format!("run the release of edgecert that wrote it, or {OTHER_STATE_DIR}"))
     }
 }
-
-/// Why a file that cannot be read is not overwritten.
-const KEPT: &str = "its contents cannot be read and are kept";
 
 /// The reason why a state file, or the directory, cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -169,11 +161,11 @@ impl Store {
 
     /// The error for a state file that is kept although this release cannot read it.
     pub(crate) fn refuse_overwrite(&self, name: &str, unusable: &StateError) -> WriteError {
-        let cause = match unusable {
-            StateError::Unreadable(error) => WriteFailure::Unreadable(error.kind),
-            _ => WriteFailure::LaterVersion,
-        };
-        WriteError { path: self.file(name, EXTENSION), reason: KEPT.into(), cause }
+        let path = self.file(name, EXTENSION);
+        match unusable {
+            StateError::Unreadable(error) => WriteError::kept(path, state_hint(error.kind)),
+            _ => WriteError::later_version(path),
+        }
     }
 
     /// Lists the lineages that have a state file.

@@ -36,7 +36,7 @@ const IMPORTS: [(&str, &str); 42] = [
     ("source", "bundle env file text"),
     // Settings and state.
     ("settings", "clock env file hint names secret text"),
-    ("state", "clock sightings file leaf names outcome settings source text"),
+    ("state", "clock sightings file hint leaf names outcome settings source text"),
     ("inventory", "names settings source state text"),
     // The service.
     ("trust", "clock file hint pem settings text"),
