@@ -35,7 +35,7 @@ const MAX_WRITES: usize = 16;
 const LISTING_FACTOR: usize = 30;
 
 /// How long a reading waits at least for other deployments to join it. They pause as long between two readings.
-const JOIN_PAUSE: Duration = Duration::from_millis(250);
+const JOIN_PAUSE: Duration = Duration::from_millis(150);
 
 /// The connections of one account.
 pub(crate) struct ClientCache {
