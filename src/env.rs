@@ -29,7 +29,7 @@ impl Env {
         self.raw(name).map(PathBuf::from)
     }
 
-    /// The value of a variable as text, or why it is none.
+    /// The value of a variable as text; an error if it is not UTF-8.
     pub(crate) fn text(&self, name: &str) -> Result<Option<&str>, String> {
         self.raw(name)
             .map(|value| value.to_str().ok_or_else(|| format!("{name} is not UTF-8 text")))

@@ -144,7 +144,7 @@ impl Diagnostic for LockError {
     fn diagnose(&self) -> CommandError {
         match self {
             Self::Timeout { .. } => {
-                let hint = Hint::Retry { addition: "its options were not recorded" };
+                let hint = "wait for that run to finish, then run the same command again; its options were not recorded";
                 CommandError::new(K::Temporary, self).class("locked").hint(hint)
             }
             Self::Write(error) => error.diagnose(),

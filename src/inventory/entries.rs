@@ -58,7 +58,7 @@ impl<'a> Entries<'a> {
                 }
             }
         }
-        // Real paths take a third of the time.
+        // Most runs need no real paths, which take a third of the time of `sync`.
         if recorded.iter().any(|name| !entries.found.contains_key(name)) {
             let paths = entries.found.iter().map(|(name, (entry, source))| {
                 ((source.real_path(), source.target.clone()), (name.clone(), *entry))

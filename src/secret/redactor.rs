@@ -83,7 +83,9 @@ impl Redactor {
             window.push(byte);
             let Some(hash) = window.hash(length) else { continue };
             let (word, bit) = window.end();
-            self.ends.get_mut(word).into_iter().for_each(|word| *word |= bit);
+            if let Some(word) = self.ends.get_mut(word) {
+                *word |= bit;
+            }
             self.insert(hash);
         }
     }

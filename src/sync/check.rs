@@ -16,6 +16,7 @@ use crate::bundle;
 use crate::clock::Deadline;
 use crate::deploy::ClientCache;
 use crate::error::CommandError;
+use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::report::{Report, SiteReport, SourceReport};
 use crate::settings::Verify;
@@ -122,14 +123,17 @@ impl<'c, 'a> Check<'c, 'a> {
     /// Why the lineage has to be deployed: the edge of a site that it is for serves another leaf, or refuses the name, or
     /// cannot be reached although it has to be.
     pub(super) fn drift(&self) -> Option<Reason> {
-        let domains = &self.lineage.domains;
-        let is_own = |site: &&&Site| domains.is_empty() || domains.contains(&site.domain);
-        self.sites.iter().filter(is_own).find_map(|site| {
+        self.sites.iter().filter(|site| self.is_own(&site.domain)).find_map(|site| {
             let view = self.views.get(&site.id)?;
             let unverified = self.is_strict().then(|| view.unverified()).into_iter().flatten();
             let first = view.others().into_iter().chain(view.refusals()).chain(unverified).next()?;
             Some(Reason::Drifted(format!("{}: {first}", site.domain)))
         })
+    }
+
+    /// Whether the lineage is for a site.
+    fn is_own(&self, domain: &Domain) -> bool {
+        self.lineage.domains.is_empty() || self.lineage.domains.contains(domain)
     }
 
     /// Records the result, unless another run has begun to deploy the lineage.
@@ -191,6 +195,11 @@ impl<'c, 'a> Check<'c, 'a> {
             return;
         }
         let site = self.sites.iter().find(|site| is_known(site));
+        if site.is_none() && known.outcome == Outcome::Stale && !self.is_own(&known.domain) {
+            // It is no longer reached, or its edge serves no certificate any more.
+            (known.outcome, known.detail) = (Outcome::Synced, None);
+            known.edge = EdgeMemory::default();
+        }
         let Some(view) = site.and_then(|site| self.views.get(&site.id)) else { return };
         if let Some(leaf) = &self.lineage.leaf {
             known.edge.see(&view.sightings(leaf, now));

@@ -69,7 +69,9 @@ pub(super) fn decide<'c, 'a>(
     let is_due = is_edge_due(&lineage, now);
     let sites = kept.into_iter().chain(reached_sites(&lineage, account));
     let sites = sites_to_check(&lineage, &recorded, sites, is_due);
-    if sites.is_empty() && is_recorded {
+    // It is no longer reached, and that has to be recorded.
+    let has_stale = lineage.sites.iter().any(|site| site.outcome == Outcome::Stale);
+    if sites.is_empty() && is_recorded && !has_stale {
         Decision::Unchanged
     } else {
         Decision::Check(Check::new(lineage, superseded, sites, is_due))

@@ -167,10 +167,10 @@ impl Summary {
         self.show(report);
         report.set("changed", self.changed);
         report.set("counts", self.counts);
-        for LineageReport { name, result, reason, report } in &mut self.lineages {
-            report.set("name", name);
-            report.set("state", *result);
-            report.set("reason", reason.as_ref().map(ToString::to_string));
+        for LineageReport { name, result, reason, report: lineage } in &mut self.lineages {
+            lineage.set("name", name);
+            lineage.set("state", *result);
+            lineage.set("reason", reason.as_ref().map(ToString::to_string));
         }
         report.set("lineages", self.lineages.iter().map(|lineage| &lineage.report).collect::<Vec<_>>());
         self.lineages.into_iter().for_each(|lineage| report.add_lineage(lineage.report));

@@ -255,7 +255,10 @@ fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Pr
     let is_seen_stale = site.edge.as_ref().is_some_and(|edge| !edge.stale.is_empty());
     if site.serves_leaf(lineage.leaf()) == Some(false) && !is_pending && !is_seen_stale {
         let text = format!("{domain}: an edge address was last seen without this certificate");
-        problems.push(problem(Level::Warning, text).hint("run `edgecert sync`"));
+        // Of a site that the lineage is not for: `sync` sends nothing for it.
+        let is_reached = site.outcome == Outcome::Stale;
+        let hint = if is_reached { "deploy the lineage again with `--force`" } else { "run `edgecert sync`" };
+        problems.push(problem(Level::Warning, text).hint(hint));
     }
     problems
 }

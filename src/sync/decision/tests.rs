@@ -220,6 +220,14 @@ fn reached_sites_are_checked_while_they_share_the_record() {
         (&[FOR_A, DUE, |scene| scene.sites[1].cert_id = Some(9)], "check all [1], 0 superseded"),
         (&[FOR_A, DUE, |scene| scene.own.sites[1].leaf = None], "check all [1], 0 superseded"),
         (&[FOR_A, DUE, |scene| scene.own.sites[1].outcome = Misbound], "check all [1], 0 superseded"),
+        (&[FOR_A, |scene| scene.own.sites[1].outcome = Stale], "check [2], 0 superseded"),
+        (
+            &[FOR_A, |scene| {
+                scene.own.sites[1].outcome = Stale;
+                scene.sites[1].cert_id = Some(9);
+            }],
+            "check [], 0 superseded",
+        ),
     ]);
 }
 
@@ -357,6 +365,13 @@ fn reached_site_is_stale_until_it_is_served() {
         let mut known = own.sites[1].clone();
         check.update(&mut known, NOW);
         assert_eq!((check.drift(), &known.outcome), (None, &after), "{before}");
+        // It is no longer reached.
+        let is_cleared = before == Stale;
+        known.outcome = before.clone();
+        check.sites.clear();
+        check.update(&mut known, NOW);
+        assert_eq!(known.outcome, if is_cleared { Synced } else { before });
+        assert!(!is_cleared || known.edge.is_empty());
     }
 }
 
