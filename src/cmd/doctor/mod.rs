@@ -59,8 +59,10 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) -> 
         settings::list(&args.settings, context, report);
         return Ok(());
     }
-    let (empty, host) = (Configuration::default(), Host::new(args.root.clone(), &context.env));
-    let valid = context.configuration().require_valid().unwrap_or(&empty);
+    let (mut rest, host) = (Configuration::default(), Host::new(args.root.clone(), &context.env));
+    // Runs with an invalid file are recorded where it says.
+    rest.layer.local.state_dir.clone_from(&context.configuration().layer.local.state_dir);
+    let valid = context.configuration().require_valid().unwrap_or(&rest);
     let layers = Layers::new(&args.settings, &context.env, valid);
     let mut doctor = Doctor {
         runtime: &Runtime::new()?,

@@ -92,6 +92,13 @@ fn faulty_settings_are_named() {
         }
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
+
+    step("invalid_file_still_names_the_state_directory");
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o705)).unwrap();
+    let text = format!("state_dir = '{}'\nunknown = 1\n", directory.path().display());
+    let output = call().without_env("EDGECERT_STATE_DIR").with_config(&text).exits_with(78);
+    let begins = "fail state: others can access the state directory ";
+    assert!(super::faults(&output).iter().any(|fault| fault.starts_with(begins)), "{}", output.stdout);
 }
 
 #[test]
