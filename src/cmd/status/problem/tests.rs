@@ -146,6 +146,10 @@ fn what_the_edge_was_seen_to_serve_counts() {
         lineage.sites[0].seen = seen("other", left);
         assert_eq!(check_text([lineage]), (code, format!("x: {text}")));
     }
+    let mut reached = deployed("x", 60);
+    (reached.sites[0].outcome, reached.sites[0].seen) = (Outcome::Stale, seen("other", days(30)));
+    let (code, text) = check_text([reached]);
+    assert!(code == 1 && text.ends_with("deploy the lineage again with `--force`"), "{text}");
 }
 
 #[test]
