@@ -316,9 +316,10 @@ impl HostLineage {
         let state = self.state.as_ref()?;
         let known = recorded(state, site, world)?;
         let is_asked_for = state.domains.is_empty() || state.domains.contains(&known.domain);
+        let record = world.sites[site].cert_id.filter(|id| world.records.contains_key(id));
         let has_failed = matches!(known.outcome, Outcome::Queued | Outcome::Guarded | Outcome::Refused);
         match () {
-            () if !is_asked_for && known.cert_id != world.sites[site].cert_id => None,
+            () if !is_asked_for && (record.is_none() || known.cert_id != record) => None,
             () if !is_asked_for && Self::is_replaced(known, host, world) => None,
             () if known.outcome.is_bound() => {
                 world.leaves.iter().find(|leaf| Some(&leaf.fingerprint) == known.leaf.as_ref())
