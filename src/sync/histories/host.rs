@@ -93,11 +93,11 @@ impl Host {
     }
 
     /// Notes what has to be remembered after a deployment. A run that was killed does not know the record that it
-    /// replaced, nor does one that created a record without a response.
-    fn remember(&mut self, at: usize, changes: &[Change], is_finished: bool) {
+    /// replaced, nor does one without a response if it created a record or did not list it.
+    fn remember(&mut self, at: usize, changes: &[Change], is_finished: bool, lists_records: bool) {
         for change in changes {
             let Change::Upload { leaf, record, replaced, is_lost } = change else { continue };
-            let is_known = is_finished && (replaced.is_some() || !is_lost);
+            let is_known = is_finished && (replaced.is_some() && lists_records || !is_lost);
             if is_known || self.stored.get(record).is_some_and(|(lineage, _)| *lineage == at) {
                 self.stored.insert(*record, (at, *leaf));
             } else {
@@ -241,7 +241,8 @@ impl Host {
         }
         before.check(&state, result.as_ref(), run, world);
         self.sent.check(before.changes(world), before.disturbances, run, world);
-        self.remember(at, before.changes(world), state.result.is_some());
+        let lists_records = !run.is_upload_only() && world.faults.hides_records_after.is_none();
+        self.remember(at, before.changes(world), state.result.is_some(), lists_records);
         let is_late = run.origin == Origin::Retry && !before.changes(world).is_empty();
         world.disturbances += usize::from(is_late && std::mem::take(&mut self.lineages[at].is_unfinished));
         let lineage = &mut self.lineages[at];
