@@ -37,6 +37,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// What to check and to record of a lineage.
 pub(super) struct Check<'c, 'a> {
     pub(super) lineage: Candidate<'a>,
+    /// Why it has to be deployed whatever the edges show; `None`: they decide.
+    pub(super) reason: Option<Reason>,
     /// The sites on which other lineages supersede it, each with the reason.
     pub(super) superseded: Vec<(&'c Site, String)>,
     /// Whether these are all of its sites.
@@ -72,11 +74,7 @@ pub(super) async fn run<'c, 'a>(
     });
     let observed: Vec<_> = stream::iter(observed).buffer_unordered(MAX_CONCURRENT).collect().await;
     let recorded = observed.into_iter().map(async |mut check| {
-        let drift = check.drift();
-        if drift.is_some() {
-            // The deployment reports what its edges serve.
-            check.views.clear();
-        }
+        let drift = check.take_drift();
         let mut report = Report::new("deploy");
         if let Err(error) = check.record(examiner, state_dir, now, &mut report).await {
             log::info!("{}: {error}", check.lineage.name);
@@ -93,7 +91,8 @@ impl<'c, 'a> Check<'c, 'a> {
         sites: Vec<&'c Site>,
         is_due: bool,
     ) -> Self {
-        Self { lineage, superseded, is_superseded: false, sites, is_due, views: BTreeMap::new() }
+        let (reason, views) = (None, BTreeMap::new());
+        Self { lineage, reason, superseded, is_superseded: false, sites, is_due, views }
     }
 
     async fn observe(&mut self, handshakes: &Arc<Handshakes>, turns: &Semaphore, deadline: Deadline) {
@@ -120,7 +119,16 @@ impl<'c, 'a> Check<'c, 'a> {
         self.views.extend(views.into_iter().flatten());
     }
 
-    /// Why the lineage has to be deployed: the edge of a site that it is for serves another leaf, or refuses the name, or
+    /// Returns why the lineage has to be deployed, if it has; the deployment reports what the edges of its sites serve.
+    pub(super) fn take_drift(&mut self) -> Option<Reason> {
+        let reason = self.reason.take().or_else(|| self.drift())?;
+        let own: Vec<u64> =
+            self.sites.iter().filter(|site| self.is_own(&site.domain)).map(|site| site.id).collect();
+        self.views.retain(|site, _| !own.contains(site));
+        Some(reason)
+    }
+
+    /// Why the edges call for a deployment: the edge of a site that it is for serves another leaf, or refuses the name, or
     /// cannot be reached although it has to be.
     pub(super) fn drift(&self) -> Option<Reason> {
         self.sites.iter().filter(|site| self.is_own(&site.domain)).find_map(|site| {

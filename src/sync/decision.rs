@@ -58,15 +58,21 @@ pub(super) fn decide<'c, 'a>(
         let reason = Reason::Drifted("the account no longer has its sites".into());
         return Decision::Deploy(Job { lineage, reason });
     }
+    let is_due = is_edge_due(&lineage, now);
     let drift = || drift(&lineage, account, &recorded, &kept, has_any);
     if let Some(reason) = lineage.reason.clone().or_else(drift) {
-        return Decision::Deploy(Job { lineage, reason });
+        // A deployment does not look at the sites that an earlier one only reached.
+        let sites = sites_to_check(&lineage, &recorded, reached_sites(&lineage, account), is_due);
+        if sites.is_empty() {
+            return Decision::Deploy(Job { lineage, reason });
+        }
+        let check = Check::new(lineage, Vec::new(), sites, false);
+        return Decision::Check(Check { reason: Some(reason), ..check });
     }
     let until = lineage.leaf.as_ref().map(|leaf| leaf.not_after);
     if let Some(until) = until.filter(|until| *until < now && !kept.is_empty()) {
         return Decision::Expired(lineage, until);
     }
-    let is_due = is_edge_due(&lineage, now);
     let sites = kept.into_iter().chain(reached_sites(&lineage, account));
     let sites = sites_to_check(&lineage, &recorded, sites, is_due);
     // It is no longer reached, and that has to be recorded.

@@ -111,7 +111,8 @@ fn describe(decision: Decision<'_, '_>) -> String {
             let due = if check.is_due { " all" } else { "" };
             let superseded = if check.is_superseded { " superseded" } else { "" };
             let ids: Vec<u64> = check.sites.iter().map(|site| site.id).collect();
-            format!("check{due}{superseded} {ids:?}, {} superseded", check.superseded.len())
+            let reason = check.reason.map(|reason| format!(", then deploy: {reason}")).unwrap_or_default();
+            format!("check{due}{superseded} {ids:?}, {} superseded{reason}", check.superseded.len())
         }
         Decision::Deploy(job) => format!("deploy: {}", job.reason),
     }
@@ -221,6 +222,10 @@ fn reached_sites_are_checked_while_they_share_the_record() {
         (&[FOR_A, DUE, |scene| scene.own.sites[1].leaf = None], "check all [1], 0 superseded"),
         (&[FOR_A, DUE, |scene| scene.own.sites[1].outcome = Misbound], "check all [1], 0 superseded"),
         (&[FOR_A, |scene| scene.own.sites[1].outcome = Stale], "check [2], 0 superseded"),
+        (
+            &[FOR_A, DUE, |scene| scene.sites[0].cert_id = Some(9)],
+            "check [2], 0 superseded, then deploy: a.example is bound to certificate 9, no longer to certificate 1",
+        ),
         (
             &[FOR_A, |scene| {
                 scene.own.sites[1].outcome = Stale;

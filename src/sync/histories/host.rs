@@ -344,8 +344,8 @@ impl HostLineage {
             world.observe(site, self.leaf, !world.faults.is_blind, &mut view);
             check.views.insert(site, view);
         }
-        let drift = check.drift();
-        if let (None, true, Some(state)) = (&drift, check.has_changes(world.now), &mut self.state) {
+        let drift = check.take_drift();
+        if let (true, Some(state)) = (check.has_changes(world.now), &mut self.state) {
             state.update_sites(|site| check.update(site, world.now), check.checked_at(world.now));
         }
         drift.map(|reason| Job { lineage: check.lineage, reason })
