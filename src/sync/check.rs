@@ -209,16 +209,16 @@ impl<'c, 'a> Check<'c, 'a> {
             known.edge = EdgeMemory::default();
         }
         let Some(view) = site.and_then(|site| self.views.get(&site.id)) else { return };
-        if let Some(leaf) = &self.lineage.leaf {
-            known.edge.see(&view.sightings(leaf, now));
-        }
+        let Some(leaf) = &self.lineage.leaf else { return };
+        known.edge.see(&view.sightings(leaf, now));
+        let is_last_seen = known.edge.serves(&leaf.fingerprint) == Some(true);
         // Of a site that the lineage is not for.
         let faults = [view.others(), view.refusals()].concat();
         if view.is_served() {
             (known.outcome, known.detail) = (Outcome::Served, None);
         } else if known.outcome.is_bound() && !faults.is_empty() {
             (known.outcome, known.detail) = (Outcome::Stale, Some(text::list(faults)));
-        } else if known.outcome.is_deployed() {
+        } else if known.outcome.is_deployed() || known.outcome == Outcome::Stale && is_last_seen {
             (known.outcome, known.detail) = (Outcome::Synced, Some(text::list(view.unverified())));
         }
     }

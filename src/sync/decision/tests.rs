@@ -370,6 +370,13 @@ fn reached_site_is_stale_until_it_is_served() {
         let mut known = own.sites[1].clone();
         check.update(&mut known, NOW);
         assert_eq!((check.drift(), &known.outcome), (None, &after), "{before}");
+        if before == Stale && after == Served {
+            // An address cannot be reached, but was seen to serve the leaf.
+            known.outcome = Stale;
+            check.views.get_mut(&2).unwrap().show(2, Shown::Unreachable);
+            check.update(&mut known, NOW);
+            assert_eq!(known.outcome, Synced);
+        }
         // It is no longer reached.
         let is_cleared = before == Stale;
         known.outcome = before.clone();
