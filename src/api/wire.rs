@@ -162,15 +162,15 @@ impl Fields {
     }
 }
 
-/// The memory that domains take.
-fn domain_bytes<'d>(domains: impl IntoIterator<Item = &'d Domain>) -> usize {
-    domains.into_iter().map(|domain| size_of::<Domain>() + domain.heap_bytes()).sum()
+/// The memory that domains take, also while their list grows.
+fn domain_bytes(domains: &[Domain]) -> usize {
+    domains.iter().map(|domain| 2 * size_of::<Domain>() + domain.heap_bytes()).sum()
 }
 
 impl Unreadable {
     fn heap_bytes(&self) -> usize {
         self.records.iter().map(|records| size_of_val(records.as_slice())).sum::<usize>()
-            + domain_bytes(self.domains.iter().flatten())
+            + self.domains.as_deref().map_or(0, domain_bytes)
     }
 }
 
@@ -234,7 +234,7 @@ impl Listed for Record {
     }
 
     fn heap_bytes(&self) -> usize {
-        domain_bytes(self.domains.iter().chain(&self.name))
+        domain_bytes(&self.domains) + self.name.as_ref().map_or(0, Domain::heap_bytes)
     }
 }
 

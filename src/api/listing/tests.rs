@@ -309,7 +309,7 @@ fn every_domain_of_a_text_counts() {
     let (record, bytes) =
         Record::from_fields(serde_json::from_str(&text).unwrap(), &text, &Redactor::default());
     assert_eq!(record.unwrap().domains.len(), 1000);
-    assert!(bytes > 1000 * 64, "{bytes}");
+    assert!(bytes > 1000 * 96, "{bytes}");
 }
 
 #[test]
