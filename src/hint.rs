@@ -12,9 +12,11 @@ pub enum Hint {
     Text(Cow<'static, str>),
     /// A later run may succeed.
     Retry {
-        /// What else to know or to do; may be empty.
-        addition: &'static str,
+        /// What to do if it fails again; may be empty.
+        lasting: &'static str,
     },
+    /// Another run holds the lineage.
+    Wait,
     /// Deploy with one of these flags.
     Override {
         /// What to do in place of that; may be empty.
@@ -96,13 +98,20 @@ impl Place {
 
 impl Hint {
     /// A later run may succeed.
-    pub(crate) const RETRY: Self = Self::Retry { addition: "" };
+    pub(crate) const RETRY: Self = Self::Retry { lasting: "" };
 
     /// Formats the hint for a place.
     pub(crate) fn at(&self, place: &Place) -> String {
         match self {
             Self::Text(text) => text.clone().into_owned(),
-            Self::Retry { addition } => join(&[retry(place), addition], "; "),
+            Self::Retry { lasting } => join(&[retry(place), lasting], "; "),
+            Self::Wait if place.command == Command::Sync => {
+                "wait for that run to finish, then run `edgecert sync` again".to_owned()
+            }
+            Self::Wait => {
+                "wait for that run to finish, then run this command again; its options were not recorded"
+                    .to_owned()
+            }
             Self::Override { instead, flags } => join(&[instead, &override_with(flags, place)], ", or "),
             Self::OmitDomain { instead, domain } => join(&[instead, &omit_domain(domain, place)], ", or "),
             Self::NoSite => no_site(place),

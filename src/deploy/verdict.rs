@@ -194,7 +194,7 @@ impl Verdict {
         let detail = text::list(observations);
         let message = format_args!("{domain} is stale: {detail}");
         let error = of_site(ErrorKind::Temporary, domain, &detail, message)
-            .hint(Hint::Retry { addition: "if it stays stale, contact the service" });
+            .hint(Hint::Retry { lasting: "if it stays stale, contact the service" });
         Self::new(Outcome::Stale, detail).with_error(error)
     }
 

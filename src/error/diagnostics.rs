@@ -143,10 +143,7 @@ impl Diagnostic for RuntimeError {
 impl Diagnostic for LockError {
     fn diagnose(&self) -> CommandError {
         match self {
-            Self::Timeout { .. } => {
-                let hint = "wait for that run to finish, then run the same command again; its options were not recorded";
-                CommandError::new(K::Temporary, self).class("locked").hint(hint)
-            }
+            Self::Timeout { .. } => CommandError::new(K::Temporary, self).class("locked").hint(Hint::Wait),
             Self::Write(error) => error.diagnose(),
         }
     }
