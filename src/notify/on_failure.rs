@@ -115,23 +115,26 @@ fn print_until_exit(
         let is_readable = match poll(files, Some(&Timespec::try_from(pause).unwrap_or_default())) {
             Ok(readable) => readable > 0,
             Err(Errno::INTR) => false,
-            Err(error) => return Err(error.into()),
+            Err(error) => break Err(error.into()),
         };
         if deadline.left().is_zero() {
-            break false;
+            break Ok(false);
         }
         if is_readable {
-            let length = output.read(&mut buffer)?;
+            let length = match output.read(&mut buffer) {
+                Ok(length) => length,
+                Err(error) => break Err(error),
+            };
             is_open = length > 0;
             unprinted.extend(buffer.iter().take(length.min(room)));
             room = room.saturating_sub(length);
             print_lines(&mut unprinted, false, print);
         } else if has_exited {
-            break true;
+            break Ok(true);
         }
     };
     print_lines(&mut unprinted, true, print);
-    Ok(in_time)
+    in_time
 }
 
 /// Whether the child has exited; with SIGCHLD ignored, whether it no longer exists.
