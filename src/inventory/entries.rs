@@ -21,7 +21,8 @@ pub(super) struct Entries<'a> {
     /// Patterns that match no lineage.
     pub(super) unmatched: Vec<&'a str>,
     patterns: Vec<&'a LineageEntry>,
-    /// The other entries, by the real path of the directory or the certificate that they name.
+    /// The other entries, by the real path of the directory or the certificate that they name; empty if `by_real_path` is
+    /// not needed.
     by_location: HashMap<PathBuf, Vec<&'a LineageEntry>>,
 }
 
@@ -38,12 +39,8 @@ impl<'a> Entries<'a> {
         let mut entries = Self::default();
         for entry in by_precedence(file) {
             match &entry.location {
-                Location::Directory(path) => {
-                    entries.by_location.entry(real(path)).or_default().push(entry);
-                    entries.add(entry, path, Source::at(path));
-                }
+                Location::Directory(path) => entries.add(entry, path, Source::at(path)),
                 Location::Files { cert, key } => {
-                    entries.by_location.entry(real(cert)).or_default().push(entry);
                     entries.add(entry, cert, Ok(Source::of_files(cert.clone(), Some(key.clone()))));
                 }
                 Location::Pattern(pattern) => {
@@ -64,6 +61,12 @@ impl<'a> Entries<'a> {
                 ((source.real_path(), source.target.clone()), (name.clone(), *entry))
             });
             entries.by_real_path = paths.collect();
+            for entry in by_precedence(file) {
+                let (Location::Directory(path) | Location::Files { cert: path, .. }) = &entry.location else {
+                    continue;
+                };
+                entries.by_location.entry(real(path)).or_default().push(entry);
+            }
         }
         entries
     }
