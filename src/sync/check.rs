@@ -16,7 +16,6 @@ use crate::bundle;
 use crate::clock::Deadline;
 use crate::deploy::ClientCache;
 use crate::error::CommandError;
-use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::report::{Report, SiteReport, SourceReport};
 use crate::settings::Verify;
@@ -123,7 +122,7 @@ impl<'c, 'a> Check<'c, 'a> {
     pub(super) fn take_drift(&mut self) -> Option<Reason> {
         let reason = self.reason.take().or_else(|| self.drift())?;
         let own: Vec<u64> =
-            self.sites.iter().filter(|site| self.is_own(&site.domain)).map(|site| site.id).collect();
+            self.sites.iter().filter(|site| self.lineage.is_for(&site.domain)).map(|site| site.id).collect();
         self.views.retain(|site, _| !own.contains(site));
         Some(reason)
     }
@@ -131,17 +130,12 @@ impl<'c, 'a> Check<'c, 'a> {
     /// Why the edges call for a deployment: the edge of a site that it is for serves another leaf, or refuses the name, or
     /// cannot be reached although it has to be.
     pub(super) fn drift(&self) -> Option<Reason> {
-        self.sites.iter().filter(|site| self.is_own(&site.domain)).find_map(|site| {
+        self.sites.iter().filter(|site| self.lineage.is_for(&site.domain)).find_map(|site| {
             let view = self.views.get(&site.id)?;
             let unverified = self.is_strict().then(|| view.unverified()).into_iter().flatten();
             let first = view.others().into_iter().chain(view.refusals()).chain(unverified).next()?;
             Some(Reason::Drifted(format!("{}: {first}", site.domain)))
         })
-    }
-
-    /// Whether the lineage is for a site.
-    fn is_own(&self, domain: &Domain) -> bool {
-        self.lineage.domains.is_empty() || self.lineage.domains.contains(domain)
     }
 
     /// Records the result, unless another run has begun to deploy the lineage.
@@ -203,7 +197,7 @@ impl<'c, 'a> Check<'c, 'a> {
             return;
         }
         let site = self.sites.iter().find(|site| is_known(site));
-        if site.is_none() && known.outcome == Outcome::Stale && !self.is_own(&known.domain) {
+        if site.is_none() && known.outcome == Outcome::Stale && !self.lineage.is_for(&known.domain) {
             // It is no longer reached, or its edge serves no certificate any more.
             (known.outcome, known.detail) = (Outcome::Synced, None);
             known.edge = EdgeMemory::default();
@@ -212,7 +206,7 @@ impl<'c, 'a> Check<'c, 'a> {
         let Some(leaf) = &self.lineage.leaf else { return };
         known.edge.see(&view.sightings(leaf, now));
         let is_last_seen = known.edge.serves(&leaf.fingerprint) == Some(true);
-        // Of a site that the lineage is not for.
+        // Only of a site that the lineage is not for: of its own, they are drift.
         let faults = [view.others(), view.refusals()].concat();
         if view.is_served() {
             (known.outcome, known.detail) = (Outcome::Served, None);

@@ -75,7 +75,7 @@ pub(super) fn decide<'c, 'a>(
     }
     let sites = kept.into_iter().chain(reached_sites(&lineage, account));
     let sites = sites_to_check(&lineage, &recorded, sites, is_due);
-    // It is no longer reached, and that has to be recorded.
+    // One that is no longer reached has to be recorded as such.
     let has_stale = lineage.sites.iter().any(|site| site.outcome == Outcome::Stale);
     if sites.is_empty() && is_recorded && !has_stale {
         Decision::Unchanged
@@ -165,12 +165,11 @@ fn certificate(id: Option<u64>) -> String {
 /// as they are bound to it, other lineages are superseded there.
 fn reached_sites<'a>(lineage: &Candidate<'_>, account: &'a IndexedListing) -> impl Iterator<Item = &'a Site> {
     let reached =
-        lineage.sites.iter().filter(|known| !lineage.domains.is_empty() && known.outcome.is_bound());
+        lineage.sites.iter().filter(|known| !lineage.is_for(&known.domain) && known.outcome.is_bound());
     reached.filter_map(|known| {
         let site = account.site(&known.domain)?;
-        let is_asked_for = lineage.domains.contains(&site.domain);
         let has_leaf = known.leaf.as_ref() == lineage.leaf.as_ref().map(|leaf| &leaf.fingerprint);
-        (!is_asked_for && has_leaf && site.cert_id == known.cert_id).then_some(site)
+        (has_leaf && site.cert_id == known.cert_id).then_some(site)
     })
 }
 

@@ -205,6 +205,13 @@ impl<'a> Candidate<'a> {
     }
 }
 
+impl Candidate<'_> {
+    /// Whether it is for a site that its leaf covers, or was deployed to.
+    pub(super) fn is_for(&self, domain: &Domain) -> bool {
+        self.domains.is_empty() || self.domains.contains(domain)
+    }
+}
+
 /// What the certificate file of a lineage holds.
 pub(super) struct LeafOnDisk {
     pub(super) is_missing: bool,

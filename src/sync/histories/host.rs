@@ -198,7 +198,7 @@ impl Host {
         let result = self.deploy(at, &run, (&listing, &deployments), world);
         let lineage = &mut self.lineages[at];
         if result.is_some_and(|result| result.is_mistake) {
-            lineage.state = before;
+            (lineage.state, lineage.is_unfinished) = (before, false);
         }
     }
 
