@@ -280,7 +280,7 @@ fn is_particular(word: &str) -> bool {
 
 /// Names the first of these and counts the rest.
 pub(crate) fn first_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    text::first(names.into_iter().map(sanitize), MAX_NAMED)
+    text::list_first(names.into_iter().map(sanitize), MAX_NAMED)
 }
 
 impl<E: Diagnostic + ?Sized> Diagnostic for &E {

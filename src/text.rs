@@ -106,12 +106,12 @@ pub fn list(items: impl IntoIterator<Item: ToString>) -> String {
         [] => "nothing".into(),
         [one] => one.clone(),
         [others @ .., last] if items.len() <= MAX_ITEMS => format!("{} and {last}", others.join(", ")),
-        items => first(items, MAX_ITEMS),
+        items => list_first(items, MAX_ITEMS),
     }
 }
 
 /// Joins the first items and counts the others: `a, b and 3 more`.
-pub fn first(items: impl IntoIterator<Item: ToString>, max: usize) -> String {
+pub fn list_first(items: impl IntoIterator<Item: ToString>, max: usize) -> String {
     let mut items = items.into_iter();
     let shown: Vec<String> = items.by_ref().take(max).map(|item| item.to_string()).collect();
     match items.count() {

@@ -13,7 +13,7 @@ use crate::error::{CommandError, MAX_NAMED, first_names};
 use crate::hint::{Command, Place};
 use crate::outcome::Outcome;
 use crate::report::{Block, Report, Sign};
-use crate::text::{count, first, people, sanitize};
+use crate::text::{count, list_first, people, sanitize};
 
 /// The result of a run.
 #[derive(Default)]
@@ -277,7 +277,8 @@ impl LineageReport {
         let sites = self.report.deployed.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
         let mut sites: Vec<_> = sites.collect();
         sites.sort_by_key(|site| site.outcome.is_deployed());
-        let shown = first(sites.iter().map(|site| format!("{} {}", site.domain, site.outcome)), MAX_SHOWN);
+        let shown =
+            list_first(sites.iter().map(|site| format!("{} {}", site.domain, site.outcome)), MAX_SHOWN);
         if sites.is_empty() { shown } else { format!(": {shown}") }
     }
 }

@@ -134,5 +134,5 @@ fn left_expiry(site: &Site, deployments: &ServiceDeployments) -> Option<OffsetDa
 
 fn names(sites: &[&Site]) -> String {
     let domains = sites.iter().map(|site| &site.domain);
-    if sites.len() > MAX_NAMES { text::first(domains, MAX_NAMES - 1) } else { text::list(domains) }
+    if sites.len() > MAX_NAMES { text::list_first(domains, MAX_NAMES - 1) } else { text::list(domains) }
 }
