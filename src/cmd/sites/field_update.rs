@@ -54,8 +54,8 @@ impl FieldUpdate {
 
     /// Checks the fields of known type.
     pub(super) fn check(&self) -> Result<(), CommandError> {
-        let wrong = self.fields.iter().filter_map(|(name, value)| fields::check(name, value).err());
-        let wrong: Vec<String> = wrong.collect();
+        let wrong: Vec<String> =
+            self.fields.iter().filter_map(|(name, value)| fields::check(name, value).err()).collect();
         if wrong.is_empty() {
             return Ok(());
         }

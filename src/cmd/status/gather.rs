@@ -71,7 +71,7 @@ impl Gathering {
             let Some((service, leaf)) = rank.as_ref().filter(|_| !lineage.disk.is_unseen()) else { continue };
             for site in &mut lineage.sites {
                 let Ok(domain) = site.domain.parse::<Domain>() else { continue };
-                // A run that failed may have seen that another lineage no longer reaches it through its record.
+                // A run that failed there may have seen that no other lineage reaches the site through its record.
                 let record = site.cert_id.filter(|_| !site.outcome.is_failed());
                 let place = (&domain, record);
                 if let Some(later) = deployments.superseding(service, place, &lineage.name, leaf, now) {

@@ -73,7 +73,7 @@ pub static SCENARIOS: [Scenario; 11] = [
     Scenario {
         name: "revoked-key",
         summary: "the service has revoked the API key",
-        why: "after a key rotation the next renewal fails, and nobody is watching",
+        why: "when the API key has been replaced, the next renewal fails, and often nobody notices",
         shown: "the hook named the cause and recorded the renewal, and `edgecert sync` deployed it with a new key",
         takes_lineage: false,
         play: service::revoked_key,
