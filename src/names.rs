@@ -6,17 +6,15 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use smol_str::{SmolStr, format_smolstr};
 
-/// A site's domain: a host name, or a wildcard over one label. Cheap to clone.
+/// A site's domain: a host name, or a wildcard over one label. Compact and cheap to clone: an account may have a million.
+///
+/// The text is the host, followed by a space and the name as given if that is another.
 #[derive(Clone, Debug)]
-pub struct Domain {
-    spelled: Arc<str>,
-    /// The same text as `spelled` if they are equal.
-    ascii: Arc<str>,
-}
+pub struct Domain(SmolStr);
 
 /// Text that is not a domain name. The message omits the text; callers add it.
 #[derive(Debug, thiserror::Error)]
@@ -26,25 +24,34 @@ pub struct NotADomain;
 impl Domain {
     /// The name as given, for requests.
     pub fn spelled(&self) -> &str {
-        &self.spelled
+        self.parts().1
     }
 
     /// The name for DNS and SNI: A-labels in lower case, without a trailing dot.
     pub fn host(&self) -> &str {
-        &self.ascii
+        self.parts().0
+    }
+
+    /// The host, and the name as given.
+    fn parts(&self) -> (&str, &str) {
+        self.0.split_once(' ').unwrap_or((&self.0, &self.0))
     }
 
     /// The memory that it takes, apart from its own size.
     pub(crate) fn heap_bytes(&self) -> usize {
-        // Two counters, and what the allocator adds.
-        let of = |text: &Arc<str>| text.len() + 32;
-        of(&self.spelled) + if Arc::ptr_eq(&self.spelled, &self.ascii) { 0 } else { of(&self.ascii) }
+        heap_bytes(&self.0)
     }
 
     /// Whether one of a certificate's names covers this domain.
     pub fn is_covered_by_any<'a>(&self, sans: impl IntoIterator<Item = &'a str>) -> bool {
         Names::of(sans).cover(self)
     }
+}
+
+/// The memory that a text takes, apart from its own size.
+pub(crate) fn heap_bytes(text: &SmolStr) -> usize {
+    // Two counters, and what the allocator adds.
+    if text.is_heap_allocated() { text.len() + 32 } else { 0 }
 }
 
 /// Removes repeated domains; keeps the order.
@@ -71,10 +78,9 @@ impl Names {
 
     /// Whether a name covers a domain.
     pub fn cover(&self, domain: &Domain) -> bool {
-        let parent =
-            domain.ascii.split_once('.').filter(|(label, _)| *label != "*").map(|(_, parent)| parent);
-        self.0.contains(&*domain.ascii)
-            || parent.is_some_and(|parent| self.0.contains(&format!("*.{parent}")))
+        let host = domain.host();
+        let parent = host.split_once('.').filter(|(label, _)| *label != "*").map(|(_, parent)| parent);
+        self.0.contains(host) || parent.is_some_and(|parent| self.0.contains(&format!("*.{parent}")))
     }
 
     /// The names, wildcards included.
@@ -93,18 +99,16 @@ impl FromStr for Domain {
 
     fn from_str(text: &str) -> Result<Self, NotADomain> {
         if is_canonical(text) {
-            let spelled = Arc::from(text);
-            return Ok(Self { ascii: Arc::clone(&spelled), spelled });
+            return Ok(Self(text.into()));
         }
-        let (ascii, spelled) = (ascii(text)?, Arc::from(text));
-        let ascii = if ascii == text { Arc::clone(&spelled) } else { ascii.into() };
-        Ok(Self { spelled, ascii })
+        let host = ascii(text)?;
+        Ok(Self(if host == text { host.into() } else { format_smolstr!("{host} {text}") }))
     }
 }
 
 impl Serialize for Domain {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.spelled)
+        serializer.serialize_str(self.spelled())
     }
 }
 
@@ -116,7 +120,7 @@ impl<'de> Deserialize<'de> for Domain {
 
 impl PartialEq for Domain {
     fn eq(&self, other: &Self) -> bool {
-        self.ascii == other.ascii
+        self.host() == other.host()
     }
 }
 
@@ -124,7 +128,7 @@ impl Eq for Domain {}
 
 impl fmt::Display for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::text::sanitize(&self.spelled))
+        f.write_str(&crate::text::sanitize(self.spelled()))
     }
 }
 
@@ -257,6 +261,6 @@ mod tests {
     #[test]
     fn spelling_is_kept() {
         let domain: Domain = "B\u{fc}cher.Example.".parse().unwrap();
-        assert_eq!((domain.spelled(), &*domain.ascii), ("B\u{fc}cher.Example.", "xn--bcher-kva.example"));
+        assert_eq!((domain.spelled(), domain.host()), ("B\u{fc}cher.Example.", "xn--bcher-kva.example"));
     }
 }

@@ -41,7 +41,7 @@ impl Client {
         let clean = |text: &_| self.clean(text).into();
         Site {
             unreadable_cert_id: site.unreadable_cert_id.as_deref().map(clean),
-            cname: site.cname.as_deref().map(clean),
+            cname: site.cname.as_deref().map(|name| self.clean(name).into()),
             disabled_reason: site.disabled_reason.as_deref().map(clean),
             ..site.clone()
         }

@@ -2,13 +2,17 @@
 //!
 //! Elements of lists are cleaned of secrets here, all other responses in `response.rs`.
 
+use std::ops::Deref;
+use std::slice;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use smol_str::SmolStr;
 
 use super::envelope::{ListKind, find_object, is_set};
 use super::listing::{Element, Unreadable, memory};
 use super::timestamp::Timestamp;
-use crate::names::Domain;
+use crate::names::{self, Domain};
 use crate::secret::{Redactor, WITHHELD};
 use crate::text::sanitize;
 
@@ -22,9 +26,16 @@ pub(crate) struct Record {
     /// The record's name if that is a domain; by default the domain of the upload.
     pub(crate) name: Option<Domain>,
     /// The domains that it is stored for; other values are left out.
-    pub(crate) domains: Vec<Domain>,
+    pub(crate) domains: Domains,
     /// Whether the system itself issues and renews the certificate: type `lets`.
     pub(crate) is_system_issued: bool,
+}
+
+/// A list of domains. Nearly always it is one, which takes no memory of its own.
+#[derive(Clone, Debug)]
+pub(crate) enum Domains {
+    One(Domain),
+    Others(Box<[Domain]>),
 }
 
 /// A domain that the service accelerates (section 2.3).
@@ -39,7 +50,7 @@ pub(crate) struct Site {
     /// Whether the service reports the configuration as pushed to the edge; absent means false.
     pub(crate) config_synced: bool,
     /// Host name of the site's edge; untrusted text, but not longer than a host name can be.
-    pub(crate) cname: Option<Box<str>>,
+    pub(crate) cname: Option<SmolStr>,
     /// Whether acceleration is on; absent means true.
     pub(crate) enabled: bool,
     /// Whether its edge listens on HTTPS; absent means true.
@@ -135,10 +146,7 @@ pub(crate) struct Fields {
 impl Fields {
     fn domains(&self) -> Vec<Domain> {
         let texts = domain_texts(self.domain.as_ref().or(self.domains.as_ref()));
-        let mut domains: Vec<Domain> = texts.filter_map(|text| text.parse().ok()).collect();
-        // Of a million records, nearly all have one.
-        domains.shrink_to_fit();
-        domains
+        texts.filter_map(|text| text.parse().ok()).collect()
     }
 
     /// The record that a site is bound to; absent, null and zero mean none. An error is the start of a value that is
@@ -226,6 +234,7 @@ impl Listed for Record {
         // Nearly always the name is the domain, and need not be stored twice.
         let domain = domains.iter().find(|domain| Some(domain.spelled()) == name);
         let name = domain.cloned().or_else(|| name?.parse().ok());
+        let domains = domains.into_iter().collect();
         Some(Self { id: id(fields.id.as_ref()?)?, name, domains, is_system_issued })
     }
 
@@ -242,9 +251,6 @@ impl Listed for Site {
     const KIND: ListKind = ListKind::SITES;
 
     fn read(fields: &Fields, _: Value) -> Option<Self> {
-        let text = |value: &Option<Value>| {
-            value.as_ref()?.as_str().filter(|text| !text.is_empty()).map(Box::<str>::from)
-        };
         let flag = |value: &Option<Value>| value.as_ref().and_then(Value::as_bool);
         let binding = fields.binding();
         Some(Self {
@@ -253,10 +259,10 @@ impl Listed for Site {
             cert_id: binding.as_ref().ok().copied().flatten(),
             unreadable_cert_id: binding.err().map(Into::into),
             config_synced: flag(&fields.config_synced).unwrap_or(false),
-            cname: text(&fields.cname).filter(|name| name.len() <= MAX_HOST_NAME),
+            cname: text(fields.cname.as_ref()).filter(|name| name.len() <= MAX_HOST_NAME).map(Into::into),
             enabled: flag(&fields.enabled).unwrap_or(true),
             https_enabled: flag(&fields.https_enabled).unwrap_or(true),
-            disabled_reason: text(&fields.disabled_reason),
+            disabled_reason: text(fields.disabled_reason.as_ref()).map(Into::into),
         })
     }
 
@@ -265,15 +271,37 @@ impl Listed for Site {
     }
 
     fn heap_bytes(&self) -> usize {
-        let texts = [&self.unreadable_cert_id, &self.cname, &self.disabled_reason].into_iter().flatten();
-        self.domain.heap_bytes() + texts.map(|text| text.len() + 16).sum::<usize>()
+        let texts = [&self.unreadable_cert_id, &self.disabled_reason].into_iter().flatten();
+        self.domain.heap_bytes()
+            + self.cname.as_ref().map_or(0, names::heap_bytes)
+            + texts.map(|text| text.len() + 16).sum::<usize>()
     }
 }
 
 impl Record {
     /// Whether its only domain is this one, so that an upload for the domain is certain to replace it.
     pub(crate) fn is_stored_for_only(&self, domain: &Domain) -> bool {
-        matches!(self.domains.as_slice(), [only] if only == domain)
+        matches!(&*self.domains, [only] if only == domain)
+    }
+}
+
+impl FromIterator<Domain> for Domains {
+    fn from_iter<I: IntoIterator<Item = Domain>>(domains: I) -> Self {
+        match <[Domain; 1]>::try_from(Vec::from_iter(domains)) {
+            Ok([domain]) => Self::One(domain),
+            Err(domains) => Self::Others(domains.into()),
+        }
+    }
+}
+
+impl Deref for Domains {
+    type Target = [Domain];
+
+    fn deref(&self) -> &[Domain] {
+        match self {
+            Self::One(domain) => slice::from_ref(domain),
+            Self::Others(domains) => domains,
+        }
     }
 }
 
@@ -323,6 +351,11 @@ impl Uploaded {
             bound_sites: fields.get("bound_sites").cloned().unwrap_or_else(|| Value::Array(Vec::new())),
         })
     }
+}
+
+/// A text that is not empty.
+fn text(value: Option<&Value>) -> Option<&str> {
+    value?.as_str().filter(|text| !text.is_empty())
 }
 
 /// The names in a field: one, several in one string, or an array of them. Withheld text yields none.

@@ -14,7 +14,7 @@ impl<'a> Planner<'_, 'a> {
         let record = self.listing.record(id).ok_or(Blocker::UnknownRecord(id))?;
         let domain = self
             .upload_domain(record)
-            .ok_or_else(|| Blocker::SeveralDomains { id, domains: record.domains.clone() })?;
+            .ok_or_else(|| Blocker::SeveralDomains { id, domains: record.domains.to_vec() })?;
         if self.is_system_issued(record) {
             return Err(Blocker::SystemIssued(id));
         }
@@ -66,7 +66,7 @@ impl<'a> Planner<'_, 'a> {
     /// record's own name, because that is the default and edgecert sends no other name.
     fn upload_domain(&self, record: &'a Record) -> Option<&'a Domain> {
         let is_site = |domain: &Domain| self.listing.has_site(domain.host());
-        match (record.domains.as_slice(), &record.name) {
+        match (&*record.domains, &record.name) {
             ([domain], Some(name)) if is_site(name) && !is_site(domain) => Some(name),
             ([domain], _) => Some(domain),
             (domains, Some(name)) if domains.contains(name) => Some(name),

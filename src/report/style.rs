@@ -1,6 +1,6 @@
 //! The style of an output stream: colour, signs and width.
 
-use anstyle::{AnsiColor, Style as Ansi};
+use clap::builder::styling::{AnsiColor, Style as Ansi};
 
 /// What an output stream can display.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use anstyle::AnsiColor;
+use clap::builder::styling::AnsiColor;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::style::{Sign, Style};

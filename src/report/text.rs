@@ -1,6 +1,6 @@
 //! The blocks that the text of a report consists of, and its lines of errors and warnings.
 
-use anstyle::AnsiColor;
+use clap::builder::styling::AnsiColor;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::style::{Sign, Style};

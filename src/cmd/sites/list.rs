@@ -1,6 +1,6 @@
 //! `edgecert sites list`.
 
-use anstyle::AnsiColor;
+use clap::builder::styling::AnsiColor;
 
 use super::plain;
 use crate::api::{ApiObject, Site};

@@ -48,7 +48,7 @@ fn site(id: u64, domain: &str) -> Site {
 }
 
 fn record(site: &Site) -> Record {
-    let domains = vec![site.domain.clone()];
+    let domains = [site.domain.clone()].into_iter().collect();
     Record { id: site.id, name: None, domains, is_system_issued: false }
 }
 
