@@ -42,13 +42,15 @@ impl<'a> Planner<'_, 'a> {
         })
     }
 
-    /// Fails if a site that cannot be seen may lose coverage.
+    /// Fails if a site that cannot be seen may lose coverage. What a record holds may have changed unnoticed if no listed
+    /// site is bound to it.
     fn hidden_sites(&self, id: u64) -> Option<Blocker> {
-        let PlanRequest { allow, covers, keeps_names, .. } = self.request;
+        let PlanRequest { allow, covers, .. } = self.request;
+        let keeps_names = self.listing.sites_bound_to(id).next().is_some() && (self.request.keeps_names)(id);
         let is_hidden = self.listing.listing().sites.gaps.iter().any(|gap| gap.may_hide_binding(id))
             || self.listing.unreadable_bindings().any(|site| !covers(&site.domain));
         let is_guarded =
-            is_hidden && !allow.guards.allow_partial && !allow.guards.allow_shrink && !keeps_names(id);
+            is_hidden && !allow.guards.allow_partial && !allow.guards.allow_shrink && !keeps_names;
         is_guarded.then_some(Blocker::HiddenSites(id))
     }
 

@@ -152,7 +152,8 @@ impl Model {
         let is_unknown = |site: &ModelSite| site.is_unreadable && !self.is_covered[site.domain];
         let is_hidden =
             self.is_partial.0 || self.unreadable.contains(&id) || self.sites.iter().any(is_unknown);
-        is_hidden && !self.kept.contains(&id) && !self.allow.guards.allow_partial
+        let is_kept = self.kept.contains(&id) && self.sites.iter().any(|site| site.cert_id == Some(id));
+        is_hidden && !is_kept && !self.allow.guards.allow_partial
     }
 
     fn is_too_new(&self, id: u64) -> bool {

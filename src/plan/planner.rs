@@ -1,7 +1,7 @@
 //! Makes a plan: replaces the records that wanted sites are bound to, creates a record where there is none, and binds
 //! the remaining sites.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::actions::{Action, Plan, Target, Upload};
 use super::blocker::Blocker;
@@ -116,10 +116,12 @@ impl<'a> Planner<'_, 'a> {
     /// Binds sites to a record that is uploaded anyway, or else to one that an upload for one of them provides.
     fn bind(&mut self, unplaced: Vec<Unplaced<'a>>) {
         if self.plan.uploads.is_empty() {
+            let ids: HashSet<u64> = unplaced.iter().map(|unplaced| unplaced.site.id).collect();
             let domains = unplaced.iter().flat_map(|unplaced| unplaced.domains.iter().copied());
             let harmless = domains.filter(|domain| self.guard(domain).is_none());
-            // Prefer a record that no site depends on.
-            if let Some(domain) = harmless.min_by_key(|domain| self.dependents(domain)) {
+            // Prefer a record that no other site depends on. Those to be bound do not count: the next run would prefer
+            // another record.
+            if let Some(domain) = harmless.min_by_key(|domain| self.dependents(domain, &ids)) {
                 self.upload(domain);
             }
         }
@@ -183,9 +185,10 @@ impl<'a> Planner<'_, 'a> {
         self.listing.records_stored_for(domain.host()).collect()
     }
 
-    /// How many sites are bound to the records that an upload for a domain may replace.
-    fn dependents(&self, domain: &Domain) -> usize {
+    /// How many sites but these are bound to the records that an upload for a domain may replace.
+    fn dependents(&self, domain: &Domain, except: &HashSet<u64>) -> usize {
         let stored = self.listing.records_stored_for(domain.host());
-        stored.map(|record| self.listing.sites_bound_to(record.id).count()).sum()
+        let bound = stored.flat_map(|record| self.listing.sites_bound_to(record.id));
+        bound.filter(|site| !except.contains(&site.id)).count()
     }
 }

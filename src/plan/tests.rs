@@ -221,6 +221,22 @@ fn rebind_is_suggested_where_there_is_a_record() {
     }
 }
 
+/// Otherwise, each run would bind the sites to the records that the one before took them from.
+#[test]
+fn sites_to_bind_do_not_decide_which_record_is_best() {
+    let record = |id: u64, domain: &str| json!({"id": id, "domain": domain, "name": domain});
+    let (a, b) = ("a.example", "b.example");
+    let records = json!([record(5, a), record(6, a), record(7, b), record(8, b)]);
+    let site = |id: u64, domain: &str, record: u64| json!({"id": id, "domain": domain, "cert_id": record});
+    let uploads = [5, 7].map(|bound| {
+        let sites = json!([site(10, a, bound), site(11, b, bound)]);
+        let listed = Listed { sites, records: records.clone(), ..Listed::default() };
+        listed.steps(REBIND).into_iter().filter(|step| !step.starts_with("bind")).collect::<Vec<_>>()
+    });
+    let [upload, after_it] = uploads;
+    assert_eq!(upload, after_it);
+}
+
 /// A site that is not listed may be bound to the record and lose coverage.
 #[test]
 fn hidden_sites_are_guarded() {
@@ -243,6 +259,9 @@ fn hidden_sites_are_guarded() {
         }
         assert_eq!(listed(true).steps(NOTHING), REPLACED, "{sites}");
     }
+    let sites = json!({"sites": [{"id": 10, "domain": "a.example", "cert_id": null}], "total": 2});
+    let listed = Listed { sites, keeps_names: true, ..Listed::default() };
+    assert_eq!(listed.steps(NOTHING), [guarded], "no listed site shows what the record holds now");
 }
 
 /// An upload may replace a record that is not listed.
