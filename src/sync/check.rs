@@ -189,14 +189,13 @@ impl<'c, 'a> Check<'c, 'a> {
 
     /// Updates what is recorded of a site.
     pub(super) fn update(&self, known: &mut SiteState, now: OffsetDateTime) {
-        // The bare upload reports no ids.
-        let is_known = |site: &Site| known.id.map_or_else(|| known.domain == site.domain, |id| site.id == id);
-        if let Some((_, reason)) = self.superseded.iter().find(|(site, _)| is_known(site)) {
+        // The bare upload reports no ids, and a site that was created again has another.
+        if let Some((_, reason)) = self.superseded.iter().find(|(site, _)| site.domain == known.domain) {
             (known.outcome, known.detail) = (Outcome::Superseded, Some(reason.clone()));
             known.edge = EdgeMemory::default();
             return;
         }
-        let site = self.sites.iter().find(|site| is_known(site));
+        let site = self.sites.iter().find(|site| site.domain == known.domain);
         if site.is_none() && known.outcome == Outcome::Stale && !self.lineage.is_for(&known.domain) {
             // It is no longer reached, or its edge serves no certificate any more.
             (known.outcome, known.detail) = (Outcome::Synced, None);

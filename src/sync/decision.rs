@@ -206,27 +206,23 @@ pub(super) fn is_due(hash: u64, seen: OffsetDateTime, now: OffsetDateTime, perio
     turn(now) != turn(seen)
 }
 
-/// The sites that the last deployment reported.
-struct RecordedSites<'s> {
-    by_id: HashMap<u64, &'s state::SiteState>,
-    /// An upload without a listing reports no ids.
-    by_host: HashMap<&'s str, &'s state::SiteState>,
-}
+/// The sites that the last deployment reported, by host: the bare upload reports no ids, and a site that was created again
+/// has another.
+struct RecordedSites<'s>(HashMap<&'s str, &'s state::SiteState>);
 
 impl<'s> RecordedSites<'s> {
     fn new(sites: &'s [state::SiteState]) -> Self {
         // A domain that was skipped was not a site at that time.
-        let sites = || sites.iter().filter(|site| site.outcome != Outcome::Skipped);
-        let by_id = sites().filter_map(|site| Some((site.id?, site))).collect();
-        Self { by_id, by_host: sites().map(|site| (site.domain.host(), site)).collect() }
+        let sites = sites.iter().filter(|site| site.outcome != Outcome::Skipped);
+        Self(sites.map(|site| (site.domain.host(), site)).collect())
     }
 
     fn find(&self, site: &Site) -> Option<&'s state::SiteState> {
-        self.by_id.get(&site.id).or_else(|| self.by_host.get(site.domain.host())).copied()
+        self.0.get(site.domain.host()).copied()
     }
 
     fn is_any_bound(&self) -> bool {
-        self.by_host.values().any(|site| site.outcome.is_bound())
+        self.0.values().any(|site| site.outcome.is_bound())
     }
 
     fn are_superseded(&self, sites: &[(&Site, String)]) -> bool {
