@@ -1,6 +1,6 @@
 //! A host with lineages, and the runs on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -34,8 +34,10 @@ pub(crate) struct Host {
     pub(super) stored: BTreeMap<u64, (usize, usize)>,
     pub(super) has_run_by_hand: bool,
     pub(crate) last_sync: Option<SyncRecord>,
-    /// When anything but `sync` last happened.
+    /// When anything but `sync` last happened, or lineages took over a site that another had left in the `sync` before.
     pub(super) disturbed_at: Moment,
+    /// The sites that each lineage provided before the last `sync`, and no longer after it.
+    pub(super) handed_over: HashSet<(usize, String)>,
     /// Whether files were restored since the last `sync`, and before it.
     pub(super) has_restored: bool,
     pub(super) had_restored: bool,
@@ -57,11 +59,14 @@ pub(super) struct HostLineage {
     pub(super) state: Option<LineageState>,
     /// When the leaf on disk was written.
     pub(super) written_at: Moment,
+    /// When a run last relied on the service's word.
+    pub(super) unverified_at: Moment,
     /// How long its leaves are valid.
     pub(super) lifetime: Duration,
     pub(super) renews_at: OffsetDateTime,
-    /// Whether the last run was by hand and did not end well, so that a retry may disturb the others once more.
-    pub(super) is_unfinished: bool,
+    /// The records that the retries of a run by hand which did not end well have changed: at the first time, that disturbs
+    /// the others. `None`: the last run was another.
+    pub(super) retried: Option<BTreeSet<u64>>,
 }
 
 impl Host {
@@ -72,6 +77,7 @@ impl Host {
             has_run_by_hand: false,
             last_sync: None,
             disturbed_at,
+            handed_over: HashSet::new(),
             has_restored: false,
             had_restored: false,
             sent: Sent::default(),
@@ -121,10 +127,25 @@ impl Host {
     /// One `sync`. If the host reboots, it leaves no record.
     pub(super) fn sync(&mut self, world: &mut World) {
         self.had_restored = std::mem::take(&mut self.has_restored);
+        let before = self.provided();
         if let Some(exit_code) = self.sync_all(world) {
             let last = self.last_sync.take();
             self.last_sync = Some(SyncRecord::after(last.as_ref(), (exit_code, None), true, world.now));
         }
+        let handed_over = &before - &self.provided();
+        let has_taken_over = !std::mem::replace(&mut self.handed_over, handed_over).is_empty();
+        if has_taken_over || !self.handed_over.is_empty() {
+            self.disturbed_at = world.moment();
+        }
+    }
+
+    /// The sites that each lineage provides with its leaf.
+    fn provided(&self) -> HashSet<(usize, String)> {
+        let outcomes = self.outcomes().into_iter().enumerate();
+        let outcomes = outcomes.flat_map(|(at, sites)| sites.into_iter().map(move |site| (at, site)));
+        let own =
+            outcomes.filter(|(_, (_, outcome))| !matches!(outcome, Outcome::Superseded | Outcome::Skipped));
+        own.map(|(at, (domain, _))| (at, domain.host().to_owned())).collect()
     }
 
     fn sync_all(&mut self, world: &mut World) -> Option<u8> {
@@ -198,7 +219,7 @@ impl Host {
         let result = self.deploy(at, &run, (&listing, &deployments), world);
         let lineage = &mut self.lineages[at];
         if result.is_some_and(|result| result.is_mistake) {
-            (lineage.state, lineage.is_unfinished) = (before, false);
+            (lineage.state, lineage.retried) = (before, None);
         }
     }
 
@@ -243,13 +264,24 @@ impl Host {
         self.sent.check(before.changes(world), before.disturbances, run, world);
         let lists_records = !run.is_upload_only() && world.faults.hides_records_after.is_none();
         self.remember(at, before.changes(world), state.result.is_some(), lists_records);
-        let is_late = run.origin == Origin::Retry && !before.changes(world).is_empty();
-        world.disturbances += usize::from(is_late && std::mem::take(&mut self.lineages[at].is_unfinished));
+        let has_sent = run.origin == Origin::Retry && !before.changes(world).is_empty();
         let lineage = &mut self.lineages[at];
         if run.origin != Origin::Retry {
-            lineage.is_unfinished = run.origin == Origin::Hand && state.pending_since.is_some();
+            let is_unfinished = run.origin == Origin::Hand && state.pending_since.is_some();
+            lineage.retried = is_unfinished.then(BTreeSet::new);
+        } else if let Some(records) = &mut lineage.retried {
+            let known = records.len();
+            let changed =
+                |(Change::Upload { record, .. } | Change::Bind { to: record, .. }): &Change| *record;
+            records.extend(before.changes(world).iter().map(changed));
+            world.disturbances += records.len() - known;
         }
         lineage.state = Some(state);
+        if run.is_unverified() {
+            lineage.unverified_at = world.moment();
+        }
+        // The standing options may ask for more than those of a run by hand that has ended.
+        world.disturbances += usize::from(has_sent && lineage.next_run(world).given != run.given);
         result
     }
 }

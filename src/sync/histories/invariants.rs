@@ -87,6 +87,10 @@ impl BeforeDeployment {
                 Change::Upload { record, replaced, .. } => replaced.map(|_| *record),
                 Change::Bind { from, .. } => *from,
             };
+            // It may replace what is hidden.
+            let is_hidden =
+                |record: &u64| world.faults.hides_records_after.is_some_and(|last| *record > last);
+            let record = record.filter(|record| !(allow_partial && is_hidden(record)));
             let is_later = record.is_some_and(|record| self.later.contains(&record));
             assert!(!is_later, "a later leaf is replaced: {change:?}");
         }
@@ -129,22 +133,30 @@ impl BeforeDeployment {
         }
     }
 
-    /// No site loses coverage, unless the edges do not show what a record holds.
+    /// No site loses coverage, unless the edges of the listed sites do not show what a record holds.
     fn check_coverage(&self, world: &World) {
-        for change in self.changes(world) {
+        let changes = self.changes(world);
+        for change in changes {
             let Change::Upload { record, replaced: Some(replaced), .. } = change else { continue };
             let [old, new] = [*replaced, self.leaf].map(|leaf| &world.leaves[leaf]);
-            let mut bound = world.sites.iter().filter(|site| site.cert_id == Some(*record));
+            let is_now_bound = |at: usize| {
+                changes.iter().any(
+                    |change| matches!(change, Change::Bind { site, to, .. } if *site == at && to == record),
+                )
+            };
+            let bound = world.sites.iter().enumerate();
+            let bound = bound.filter(|(at, site)| site.cert_id == Some(*record) && !is_now_bound(*at));
+            let mut listed = bound.clone().filter(|(at, _)| world.faults.hidden_site != Some(*at)).peekable();
             // Some may have received the new leaf already.
             let shows_record = |edge: &ModelEdge| {
                 edge.is_reachable && [Some(*replaced), Some(self.leaf)].contains(&edge.leaf)
             };
             let is_seen = |site: &ModelSite| site.is_enabled && site.edges.iter().all(shows_record);
-            if world.faults.is_blind || !bound.clone().all(is_seen) {
+            if world.faults.is_blind || listed.peek().is_none() || !listed.all(|(_, site)| is_seen(site)) {
                 continue;
             }
             let is_lost = |site: &ModelSite| covers(old, site.domain) && !covers(new, site.domain);
-            assert!(!bound.any(is_lost), "a site loses coverage: {change:?}");
+            assert!(!bound.clone().any(|(_, site)| is_lost(site)), "a site loses coverage: {change:?}");
         }
     }
 
@@ -194,7 +206,7 @@ impl Sent {
                         || sites.any(|site| !site.is_synced || !site.is_enabled || !shows(site, leaf));
                     ((None, record, Some(leaf)), replaced == Some(leaf) && is_lagging)
                 }
-                Change::Bind { site, to, .. } => ((Some(site), to, None), world.faults.is_listing_partial()),
+                Change::Bind { site, to, .. } => ((Some(site), to, None), false),
             };
             if run.force || run.is_unverified() {
                 self.0.remove(&key);
@@ -225,7 +237,8 @@ pub(super) fn check_expired(world: &World, host: &Host, judge: impl Fn() -> Vec<
         };
         for edge in site.edges.iter().filter(has_expired) {
             let Some((_, winner)) = host.latest(at, world) else { continue };
-            let (since, healthy) = winner.written_at.max(host.disturbed_at).max(edge.since);
+            let known = winner.written_at.max(winner.unverified_at);
+            let (since, healthy) = known.max(host.disturbed_at).max(edge.since);
             // In one `sync`, lineages whose files were restored may supersede each other.
             let is_due = world.now - since > MAX_UNNOTICED
                 && world.healthy - healthy > Duration::HOUR

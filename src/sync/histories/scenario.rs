@@ -275,9 +275,10 @@ fn add_lineage(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'static st
         source,
         state: None,
         written_at: world.moment(),
+        unverified_at: world.moment(),
         lifetime,
         renews_at: renewal(&world.leaves[leaf], rng).max(world.now),
-        is_unfinished: false,
+        retried: None,
     });
     "a lineage is added"
 }
