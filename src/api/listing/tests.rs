@@ -305,7 +305,8 @@ fn memory_is_limited() {
 
 #[test]
 fn every_domain_of_a_text_counts() {
-    let text = format!(r#"{{"id":1,"domain":"{}"}}"#, "a,".repeat(1000));
+    // Too long to be kept in place.
+    let text = format!(r#"{{"id":1,"domain":"{}"}}"#, "a-name-on-the-heap.example,".repeat(1000));
     let (record, bytes) =
         Record::from_fields(serde_json::from_str(&text).unwrap(), &text, &Redactor::default());
     assert_eq!(record.unwrap().domains.len(), 1000);
