@@ -142,6 +142,9 @@ fn what_webpki_cannot_read_is_reported() {
     Input::new(&(with_wrong_tag(&leaf()) + &ca.pem())).finds("leaf", found);
     let found = "! chain: cert.pem: the intermediate Intermediate is malformed; TLS clients reject it\n";
     Input::new(&(leaf().pem() + &with_wrong_tag(&ca))).finds("issuer", found);
+    let root = ForgedCert { issuer: ca.subject, ..ca };
+    let (findings, _) = Input::new(&(leaf().pem() + &with_wrong_tag(&root))).check();
+    assert!(!findings.contains("malformed"), "clients do not read a root: {findings}");
 }
 
 #[test]
