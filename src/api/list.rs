@@ -124,6 +124,7 @@ mod tests {
             (json!({"sites": [site], "next_page": 2}), Some(paged.clone())),
             (json!({"sites": [site], "total": 9}), Some(only.clone())),
             (json!({"sites": [site], "total": "9"}), Some(only.clone())),
+            (json!({"sites": [site], "total": " 9"}), Some(only.clone())),
             (json!({"sites": [site, site], "total": 9}), Some(only.clone())),
             (json!({"sites": [site, site]}), None),
             (json!({"sites": [site], "total": 9.0}), Some(only.clone())),

@@ -78,11 +78,16 @@ fn parse(text: &str) -> Option<Timestamp> {
         return Date::parse(text, &Iso8601::PARSING).ok().map(Timestamp::On);
     };
     let time = time.replace(' ', "").to_ascii_uppercase().replace("UTC", "Z").replace("GMT", "Z");
-    let text = format!("{date}T{time}");
-    if let Ok(at) = OffsetDateTime::parse(&text, &Iso8601::PARSING) {
+    // ISO 8601 forbids separators in the date or the time alone, so the second form has none.
+    let basic = format!("{}T{}", date.replace('-', ""), time.replace(':', ""));
+    date_time(&format!("{date}T{time}")).or_else(|| date_time(&basic))
+}
+
+fn date_time(text: &str) -> Option<Timestamp> {
+    if let Ok(at) = OffsetDateTime::parse(text, &Iso8601::PARSING) {
         return utc(at);
     }
-    let local = PrimitiveDateTime::parse(&text, &Iso8601::PARSING).ok()?;
+    let local = PrimitiveDateTime::parse(text, &Iso8601::PARSING).ok()?;
     local.replace_nanosecond(0).ok().map(Timestamp::Local)
 }
 
@@ -110,6 +115,8 @@ mod tests {
             json!("2030-01-01T00:00:00,123456Z"),
             json!("2030-01-01T00:00Z"),
             json!("20300101T000000Z"),
+            json!("2030-01-01T000000+0000"),
+            json!("20300101T08:00:00+08:00"),
             json!("2030-01-01 00:00:00 UTC"),
             json!("2030-01-01t08:00:00 +0800"),
             json!("2030-01-01T00:00:00+00:00"),
@@ -142,6 +149,7 @@ mod tests {
             json!("0001-01-01T00:00:00Z"),
             json!("2030-13-01T00:00:00Z"),
             json!("2030-1-1"),
+            json!("2030-1-1T00:00:00Z"),
             json!("1 January 2030"),
             json!("+002030-01-01"),
             json!("2030-01-01T00:00:60"),
