@@ -25,6 +25,11 @@ fn uncovered_domain_is_named() {
         let line = format!("x names: cert.pem does not cover a.example, only {shown}\n");
         assert_names(&[san], &["a.example"], &line);
     }
+    let address = der::sequence(&[der::tlv(0x87, &[192, 0, 2, 1])]);
+    let extensions = vec![extension("2.5.29.17", false, &address)];
+    let cert = ForgedCert { names: Vec::new(), extensions, ..ForgedCert::default() }.pem();
+    let line = "x names: cert.pem does not cover 192.0.2.1, only IP addresses\n";
+    Input { domains: &["192.0.2.1"], ..Input::new(&cert) }.finds("an address", line);
 }
 
 #[test]

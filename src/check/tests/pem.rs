@@ -198,6 +198,17 @@ fn certificate_files_are_refused() {
 }
 
 #[test]
+fn key_file_is_repaired() {
+    let [_, _, chain, key] = files();
+    let mut second_version = der::private_key(LEAF);
+    second_version[4] = 1;
+    let repaired = der::pem("PRIVATE KEY", &second_version);
+    let input = Input { key: Some(repaired.as_bytes()), ..Input::new(&chain) };
+    input.finds("version 2", "! pem: key.pem: converted it from version 2 of PKCS#8 to version 1\n");
+    assert_eq!(input.check().1, Some([chain.clone(), key]));
+}
+
+#[test]
 fn key_files_are_refused() {
     let [_, _, chain, key] = files();
     let other = key_file(OTHER);
