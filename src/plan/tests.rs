@@ -10,6 +10,7 @@ use crate::api::{List, Listing};
 use crate::hint::Hint;
 use crate::leaf::Leaf;
 use crate::settings::Guards;
+use crate::text;
 
 const NO_GUARD: Guards =
     Guards { allow_shrink: false, allow_older: false, replace_lets: false, allow_partial: false };
@@ -80,8 +81,8 @@ impl Listed {
             let bound = (step.action == StepAction::Bind).then(|| step.domain.clone());
             let is_of_site = matches!(step.action, StepAction::Bind | StepAction::Guard | StepAction::Leave);
             assert!(!is_of_site || step.sites == Vec::from_iter(bound), "{step:?}");
-            let subject = step.sites.first().unwrap_or(&step.domain);
-            assert!(step.summary.starts_with(subject), "{step:?}");
+            let subject = if step.sites.is_empty() { step.domain.clone() } else { text::list(&step.sites) };
+            assert!(step.summary.starts_with(&subject), "{step:?}");
             format!("{} {}: {}", step.action, step.domain, step.reason)
         });
         (steps.collect(), plan.can_rebind)
