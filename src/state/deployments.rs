@@ -357,6 +357,29 @@ mod tests {
     }
 
     #[test]
+    fn record_is_taken_if_both_leaves_were_certainly_stored() {
+        let run = |fingerprint, is_certain: bool, at| {
+            let mut state = begin(None, leaf(fingerprint, ISSUED), at);
+            let [stored, maybe_stored] =
+                [is_certain, !is_certain].map(|holds| Vec::from_iter(holds.then_some(5)));
+            let changed = ChangedRecords { stored, maybe_stored, ..ChangedRecords::default() };
+            finish(&mut state, 75, Vec::new(), &changed, at);
+            state
+        };
+        for (is_own_certain, is_other_certain, since, is_taken) in [
+            (true, true, ISSUED, true),
+            (true, true, DAY_1, false),
+            (true, false, ISSUED, false),
+            (false, true, ISSUED, false),
+        ] {
+            let [own, other] = [run("aa", is_own_certain, DAY_1), run("bb", is_other_certain, DAY_2)];
+            let known = deployments([&own, &other]).of_service(SERVICE);
+            let found = known.is_taken_since(since, "first", 5);
+            assert_eq!(found, is_taken, "{is_own_certain} {is_other_certain} {since}");
+        }
+    }
+
+    #[test]
     fn abandoned_site_must_still_have_the_record() {
         let abandon: [fn(&mut LineageState); 3] = [
             |_| {},
