@@ -134,4 +134,17 @@ mod tests {
     fn alerts_have_names_or_numbers() {
         assert_eq!([112, 40, 255].map(alert_name), ["unrecognized_name", "handshake_failure", "255"]);
     }
+
+    #[test]
+    fn silence_is_conclusive_after_a_second() {
+        for (limit, cause) in [(999, Cause::TooLittleTime), (1_000, Cause::Unreachable)] {
+            assert_eq!(HandshakeError::timed_out(Duration::from_millis(limit), "").cause, cause);
+        }
+    }
+
+    #[test]
+    fn reason_is_that_of_the_system() {
+        let error = HandshakeError::from_connect(&io::Error::from_raw_os_error(113));
+        assert_eq!(error.reason, "cannot be reached: No route to host");
+    }
 }

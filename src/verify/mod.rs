@@ -135,3 +135,43 @@ impl<'a> Edge<'a> {
 
 #[cfg(test)]
 pub(crate) mod fixture;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::net::TcpListener;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::runtime::Runtime;
+
+    /// Observes an edge that breaks the first connections and closes the others, and returns how many there were.
+    fn connections(broken: usize, key_type: Option<KeyType>, limit: Duration) -> usize {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addresses = [listener.local_addr().unwrap().to_string()];
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&count);
+        std::thread::spawn(move || {
+            for mut connection in listener.incoming().flatten() {
+                // The system resets a connection that is closed with unread data.
+                let is_broken = counted.fetch_add(1, Ordering::SeqCst) < broken;
+                let _ = connection.read(&mut [0; 4096][..if is_broken { 1 } else { 4096 }]);
+            }
+        });
+        let handshakes = Arc::new(Handshakes::new(MAX_HANDSHAKES).unwrap());
+        let edge = Edge::for_leaf("aa", key_type, &addresses, &handshakes);
+        let (site, mut view) = ("a.example".parse().unwrap(), EdgeView::new(false));
+        let observed = edge.observe_with_retries(&site, None, &mut view, Deadline::after(limit));
+        Runtime::new().unwrap().block_on(observed);
+        count.load(Ordering::SeqCst)
+    }
+
+    #[test]
+    fn edge_is_observed_again_if_a_connection_breaks() {
+        let (known, minute) = (|| Some(KeyType::P256), Duration::from_secs(60));
+        assert_eq!(connections(0, known(), minute), 4);
+        assert_eq!(connections(0, None, minute), 6, "either kind of client may get the leaf");
+        assert_eq!(connections(4, known(), minute), 8);
+        assert!(connections(4, known(), FIRST_PAUSE) <= 4, "no time is left");
+    }
+}
