@@ -94,7 +94,12 @@ impl<'c, 'a> Check<'c, 'a> {
         Self { lineage, reason, superseded, is_superseded: false, sites, is_due, views }
     }
 
-    async fn observe(&mut self, handshakes: &Arc<Handshakes>, turns: &Semaphore, deadline: Deadline) {
+    pub(super) async fn observe(
+        &mut self,
+        handshakes: &Arc<Handshakes>,
+        turns: &Semaphore,
+        deadline: Deadline,
+    ) {
         let (lineage, is_strict) = (&self.lineage, self.is_strict());
         let Some(leaf) = lineage.leaf.as_ref().filter(|_| !self.sites.is_empty()) else { return };
         // The type of the key, which saves handshakes if it is known.

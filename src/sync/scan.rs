@@ -255,21 +255,88 @@ fn reason(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use edgecert_workload::Authority;
+    use tempfile::TempDir;
+
     use super::*;
-    use crate::settings::Configuration;
+    use crate::outcome::{ChangedRecords, Outcome};
+    use crate::settings::{self, Verify};
+    use crate::state::RunOptions;
+    use crate::state::fixture::served;
+
+    /// Runs a test with a directory, and with a configuration that has one entry.
+    fn examine(test: impl for<'a> FnOnce(&Path, &Examiner<'a>, &'a LineageEntry)) {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("config.toml");
+        std::fs::write(&path, "[[lineage]]\npath = \"/c\"\n").unwrap();
+        let env = [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "key")];
+        let (flags, env) = (Layer::default(), env.into_iter().collect());
+        let file = settings::read_configuration(Some(&path), &env);
+        let layers = Layers::new(&flags, &env, &file);
+        test(directory.path(), &Examiner::new(&layers), &file.lineages[0]);
+    }
 
     #[test]
     fn lineage_forgotten_between_the_passes_is_left_alone() {
-        let directory = tempfile::TempDir::new().unwrap();
-        let env = [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "key")];
-        let (flags, env, file) = (Layer::default(), env.into_iter().collect(), Configuration::default());
-        let layers = Layers::new(&flags, &env, &file);
-        let settings = layers.resolve(&Layer::default(), None).unwrap();
-        let (source, begun) = (Source::of_file("/c"), Some(OffsetDateTime::UNIX_EPOCH));
-        for (begun, is_left_alone) in [(begun, true), (None, false)] {
-            let scanned = Scanned { name: "a".to_owned(), source: source.clone(), entry: None, begun };
-            let examined = Examiner::new(&layers).examine(scanned, &settings, &Store::at(directory.path()));
-            assert_eq!(examined.unwrap().is_none(), is_left_alone);
-        }
+        examine(|directory, examiner, entry| {
+            let settings = examiner.settings(&Layer::default(), None).unwrap();
+            let begun = Some(OffsetDateTime::UNIX_EPOCH);
+            for (begun, entry, is_left_alone) in
+                [(begun, None, true), (begun, Some(entry), false), (None, None, false)]
+            {
+                let scanned = Scanned { name: "a".to_owned(), source: Source::of_file("/c"), entry, begun };
+                let examined = examiner.examine(scanned, &settings, &Store::at(directory));
+                assert_eq!(examined.unwrap().is_none(), is_left_alone);
+            }
+        });
+    }
+
+    #[test]
+    fn leaf_on_disk_decides_which_options_count() {
+        type Edit = fn(&mut LineageState);
+        let (deployed, by_hand) = (Some(Verify::Require), Some(Verify::Off));
+        let rows: [(bool, bool, Edit, Option<Verify>); 8] = [
+            (false, false, |_| {}, deployed),
+            (false, false, |state| state.mark_missing(state.begun_at), deployed),
+            (true, false, |_| {}, deployed),
+            (true, false, |state| state.mark_missing(state.begun_at), None),
+            (true, false, |state| state.sites[0].outcome = Outcome::Superseded, None),
+            (false, true, |_| {}, by_hand),
+            (true, true, |_| {}, by_hand),
+            (false, true, |state| state.leaf = None, deployed),
+        ];
+        examine(|directory, examiner, _| {
+            let file = directory.join("cert.pem");
+            let issued = Authority::new("Test").unwrap().issue(&["a.example".into()]).unwrap();
+            std::fs::write(&file, issued.fullchain()).unwrap();
+            let (present, missing) = (Source::of_file(file.to_str().unwrap()), Source::of_file("/missing"));
+            let leaf = LeafOnDisk::read(&present, None).leaf;
+            let options = |origin, verify| {
+                let given = Given { settings: Layer { verify, ..Layer::default() }, ..Given::default() };
+                RunOptions { given, origin, ..RunOptions::default() }
+            };
+            for (row, (is_missing, is_pending, edit, expected)) in rows.into_iter().enumerate() {
+                let source = if is_missing { &missing } else { &present };
+                let begin = |before, options: &RunOptions| {
+                    let now = OffsetDateTime::UNIX_EPOCH;
+                    LineageState::begin(before, source.clone(), options, leaf.clone(), now)
+                };
+                let hook = options(Origin::Hook, deployed);
+                let mut state = begin(None, &hook);
+                state.finish((0, None), served(), &ChangedRecords::default(), &hook, state.begun_at);
+                if is_pending {
+                    state = begin(Some(state), &options(Origin::Hand, by_hand));
+                }
+                edit(&mut state);
+                let on_disk = LeafOnDisk::read(source, Some(&state)).leaf;
+                assert_eq!(on_disk, if is_missing { state.leaf.clone() } else { leaf.clone() });
+                let (name, source) = ("a".to_owned(), Ok(source.clone()));
+                let member = Member { name, source, entry: None, state: Some(state), is_unclaimed: false };
+                let scanned = examiner.scan(member).unwrap();
+                assert_eq!(scanned.map(|(settings, _)| settings.verify), expected, "row {row}");
+            }
+        });
     }
 }

@@ -1,20 +1,24 @@
 //! Decisions on lineages, and what their checks record.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use time::macros::datetime;
+use tokio::sync::Semaphore;
 
 use super::*;
 use crate::api::{Gap, List, Listing, Record};
+use crate::clock::Deadline;
 use crate::leaf::Leaf;
 use crate::outcome::ChangedRecords;
+use crate::runtime::Runtime;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::fixture::served;
 use crate::state::{Deployments, Given, LineageState, Origin, RunOptions, SiteState};
 use crate::sync::scan::LeafOnDisk;
 use crate::verify::fixture::Shown;
-use crate::verify::{EdgeView, OtherLeaf};
+use crate::verify::{EdgeView, Handshakes, OtherLeaf};
 use Outcome::{Misbound, Queued, Served, Skipped, Stale, Superseded, Synced, Uploaded};
 
 const NOW: OffsetDateTime = datetime!(2026-06-01 00:00 UTC);
@@ -312,7 +316,8 @@ fn what_edges_show_is_recorded() {
         (Served, [None, None], false, [Served, Served]),
         (Served, [own_leaf(), None], false, [Served, Served]),
         (Queued, [unreachable(), unreachable()], false, [Queued, Queued]),
-        (Served, [own_leaf(), Some(Shown::Other(other))], true, [Served, Stale]),
+        (Served, [own_leaf(), Some(Shown::Other(other.clone()))], true, [Served, Stale]),
+        (Queued, [own_leaf(), Some(Shown::Other(other))], true, [Served, Queued]),
         (Served, [own_leaf(), Some(Shown::Refusal)], true, [Served, Stale]),
     ] {
         let sites = [site(1, "a.example"), site(2, "b.example")];
@@ -372,11 +377,19 @@ fn reached_site_is_stale_until_it_is_served() {
         assert_eq!((check.drift(), &known.outcome), (None, &after), "{before}");
         if before == Stale && after == Served {
             // An address cannot be reached, but was seen to serve the leaf.
-            known.outcome = Stale;
             check.views.get_mut(&2).unwrap().show(2, Shown::Unreachable);
-            check.update(&mut known, NOW);
-            assert_eq!(known.outcome, Synced);
+            for (recorded, expected) in [(Stale, Synced), (Queued, Queued)] {
+                known.outcome = recorded;
+                check.update(&mut known, NOW);
+                assert_eq!(known.outcome, expected);
+            }
         }
+        check.reason = Some(Reason::New);
+        assert_eq!(
+            (check.take_drift(), check.views.len()),
+            (Some(Reason::New), 1),
+            "no deployment checks it"
+        );
         // It is no longer reached.
         let is_cleared = before == Stale;
         known.outcome = before.clone();
@@ -384,7 +397,21 @@ fn reached_site_is_stale_until_it_is_served() {
         check.update(&mut known, NOW);
         assert_eq!(known.outcome, if is_cleared { Synced } else { before });
         assert!(!is_cleared || known.edge.is_empty());
+        let mut own = SiteState { outcome: Stale, ..own.sites[0].clone() };
+        check.update(&mut own, NOW);
+        assert_eq!(own.outcome, Stale, "a deployment decides");
     }
+}
+
+#[test]
+fn edge_that_was_not_observed_in_time_is_unknown() {
+    let own = deployed(leaf("aa", 20), &both(Served, Served));
+    let (lineage, sites) = (Scene::candidate(&own, Settings::example()), [site(1, "a.example")]);
+    let mut check = Check::new(lineage, Vec::new(), sites.iter().collect(), true);
+    let (handshakes, turns) = (Arc::new(Handshakes::new(1).unwrap()), Semaphore::new(1));
+    let observed = check.observe(&handshakes, &turns, Deadline::after(Duration::ZERO));
+    Runtime::new().unwrap().block_on(observed);
+    assert_eq!((check.views.len(), check.checked_at(NOW)), (0, None));
 }
 
 #[test]
