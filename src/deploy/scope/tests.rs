@@ -31,17 +31,17 @@ fn leaf(fingerprint: &str, issued: i64) -> Leaf {
 
 /// What lineages deployed to `a.example` in record 5.
 fn deployments(deployed: &[(&str, Leaf)]) -> Rc<ServiceDeployments> {
+    let states = deployed.iter().map(|(lineage, leaf)| ((*lineage).to_owned(), state(leaf)));
+    states.collect::<Deployments>().of_service(SERVICE)
+}
+
+fn state(leaf: &Leaf) -> LineageState {
     let options =
         RunOptions { service: Some(SERVICE.into()), origin: Origin::Standing, ..RunOptions::default() };
-    let mut all = Deployments::default();
-    for (lineage, leaf) in deployed {
-        let source = Source::of_file("/c");
-        let mut state = LineageState::begin(None, source, &options, Some(leaf.clone()), day(0));
-        let changed = ChangedRecords { stored: vec![5], ..ChangedRecords::default() };
-        state.finish((0, None), served(), &changed, &options, leaf.not_before);
-        all.add(lineage, &state);
-    }
-    all.of_service(SERVICE)
+    let mut state = LineageState::begin(None, Source::of_file("/c"), &options, Some(leaf.clone()), day(0));
+    let changed = ChangedRecords { stored: vec![5], ..ChangedRecords::default() };
+    state.finish((0, None), served(), &changed, &options, leaf.not_before);
+    state
 }
 
 /// An account, and a lineage `own` with a leaf for `a.example` that was issued today.
@@ -198,6 +198,25 @@ fn later_lineage_supersedes_unless_older_is_allowed() {
         let superseded = NotNeeded::Superseded { lineage: "second".into(), issued: day(1) };
         assert_eq!(scene().not_needed(), is_superseded.then_some(superseded), "{allow_older} {is_retry}");
         assert_eq!(scene().decide(|scope| scope.wanted().count()), usize::from(!is_superseded));
+    }
+}
+
+#[test]
+fn missing_lineage_supersedes_while_its_record_exists() {
+    let mut missing = state(&leaf("zz", 1));
+    missing.mark_missing(day(1));
+    let mut deployments = Deployments::default();
+    deployments.add("second", &missing);
+    for (records, is_superseded) in [
+        (json!([{"id": 5, "domain": "a.example"}]), true),
+        (json!({"certs": [], "total": 1}), true),
+        (json!([]), false),
+    ] {
+        let scene = Scene::with(|scene| {
+            scene.deployments = deployments.of_service(SERVICE);
+            scene.records = records.clone();
+        });
+        assert_eq!(scene.not_needed().is_some(), is_superseded, "{records}");
     }
 }
 
