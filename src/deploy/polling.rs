@@ -43,19 +43,19 @@ impl Polling<'_> {
         if settings.wait.is_zero() {
             return self.read_and_bind(sites, || READ_TIMEOUT).await;
         }
-        let mut pauses = Pauses::until(Deadline::after(settings.wait).or_sooner(deadline));
+        let end = Deadline::after(settings.wait).or_sooner(deadline);
+        let mut pauses = Pauses::over(end.left());
         // A request that stalls must leave time for the handshakes.
-        let end = pauses.end;
         let read_timeout = || end.left() / 2;
         self.show(sites);
         self.read_and_bind(sites, read_timeout).await;
         loop {
-            self.check_edge(sites, pauses.is_last, pauses.end).await;
+            self.check_edge(sites, pauses.is_last, end).await;
             if sites.iter().all(|site| site.is_settled(settings.verify)) {
                 return;
             }
             self.show(sites);
-            let Some(pause) = pauses.next() else { break };
+            let Some(pause) = pauses.next(end.left()) else { break };
             log::info!("waiting for the edge");
             sleep(pause).await;
             if sites.iter().any(|site| site.stored.is_ok() && !site.is_pushed()) {
@@ -161,9 +161,8 @@ fn reading(site: Site) -> SiteReading {
     if site.unreadable_cert_id.is_some() { SiteReading::Unread } else { SiteReading::Site(site) }
 }
 
-/// Growing pauses until a deadline, with time kept for one more round of handshakes after the last pause.
+/// Growing pauses over a span of time, of which some is kept for one more round of handshakes after the last pause.
 struct Pauses {
-    end: Deadline,
     span: Duration,
     /// Whether the last pause has been returned.
     is_last: bool,
@@ -174,14 +173,13 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 const MAX_RESERVE: Duration = Duration::from_secs(1);
 
 impl Pauses {
-    fn until(end: Deadline) -> Self {
-        Self { end, span: end.left(), is_last: false }
+    fn over(span: Duration) -> Self {
+        Self { span, is_last: false }
     }
 
     /// Returns an eighth of the elapsed time, so that a slow edge is checked less and less often; `None` after the
     /// last.
-    fn next(&mut self) -> Option<Duration> {
-        let left = self.end.left();
+    fn next(&mut self, left: Duration) -> Option<Duration> {
         let reserve = (self.span / 4).min(MAX_RESERVE);
         if self.is_last || left <= reserve {
             return None;
@@ -189,5 +187,32 @@ impl Pauses {
         let pause = (self.span.saturating_sub(left) / 8).clamp(MIN_PAUSE, MAX_PAUSE);
         self.is_last = pause + reserve >= left;
         Some(pause.min(left.saturating_sub(reserve)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_leave_time_for_a_last_round() {
+        let ms = Duration::from_millis;
+        for (span, left, pause, is_last) in [
+            (20_000, 20_000, Some(250), false),
+            (20_000, 16_000, Some(500), false),
+            (20_000, 8_000, Some(1_000), false),
+            (20_000, 2_001, Some(1_000), false),
+            (20_000, 2_000, Some(1_000), true),
+            (20_000, 1_900, Some(900), true),
+            (20_000, 1_000, None, false),
+            (2_000, 2_000, Some(250), false),
+            (2_000, 600, Some(100), true),
+            (2_000, 500, None, false),
+        ] {
+            let mut pauses = Pauses::over(ms(span));
+            let found = (pauses.next(ms(left)), pauses.is_last);
+            assert_eq!(found, (pause.map(ms), is_last), "{left} of {span} ms are left");
+            assert!(!is_last || pauses.next(ms(span)).is_none());
+        }
     }
 }
