@@ -18,6 +18,7 @@ use crate::plan::{IndexedListing, Upload};
 use crate::progress::Phase;
 use crate::report::{Report, SiteReport, UploadReport};
 use crate::settings::{RecordName, Verify};
+use crate::sightings::EdgeFindings;
 use crate::text::{list, rfc3339, sanitize};
 
 pub(super) type UploadResult = Result<StoredRecord, RequestError>;
@@ -105,9 +106,7 @@ impl Rollout<'_> {
         };
         // The error says it.
         site.is_explained = site.detail.is_some();
-        if self.settings.verify == Verify::Off && site.outcome.is_deployed() {
-            site.findings = None;
-        }
+        site.findings = unverified_findings(self.settings.verify, &site.outcome);
         site
     }
 
@@ -158,6 +157,11 @@ impl Rollout<'_> {
     fn upload_body(&self) -> UploadBody {
         UploadBody::new(self.vetted, self.settings.name.as_ref().map(RecordName::as_str))
     }
+}
+
+/// What a bare upload learned about the edge of its site.
+pub(super) fn unverified_findings(verify: Verify, outcome: &Outcome) -> EdgeFindings {
+    (verify != Verify::Off || !outcome.is_deployed()).then(Vec::new)
 }
 
 /// Values of `key_match` with which the service accepts a key: it cannot verify every type (section 4.2).
@@ -270,6 +274,17 @@ mod tests {
             response[field] = value.clone();
         }
         Uploaded::from_json(&response).unwrap()
+    }
+
+    #[test]
+    fn bare_upload_forgets_the_edge_if_verification_is_off() {
+        for (verify, outcome, is_forgotten) in [
+            (Verify::Off, Outcome::Uploaded, true),
+            (Verify::Off, Outcome::Queued, false),
+            (Verify::Auto, Outcome::Uploaded, false),
+        ] {
+            assert_eq!(unverified_findings(verify, &outcome).is_none(), is_forgotten, "{verify:?} {outcome}");
+        }
     }
 
     fn contradiction_of(response: &Uploaded, domain: &str) -> Option<String> {

@@ -16,7 +16,7 @@ use super::pending_site::{PendingSite, SiteReading, StoredRecord};
 use super::rollout::{pending_sites, report_gaps, report_results};
 use super::scope::Scope;
 use super::survey::{Survey, tried};
-use super::upload::UploadResult;
+use super::upload::{UploadResult, unverified_findings};
 use super::verdict::{failed_outcome, failed_upload, report_untouched, unused};
 use crate::api::{AttemptError, RequestError, SavedSite, Site};
 use crate::error::{CommandError, Diagnostic as _, ErrorKind};
@@ -194,11 +194,12 @@ impl ModelDeployment<'_> {
                     (failed_outcome(&failed), None)
                 }
             };
-            let mut site = SiteReport { cert_id, ..SiteReport::new(domain, outcome, None) };
-            if self.settings.verify == Verify::Off && site.outcome.is_deployed() {
-                site.findings = None;
-            }
-            report.deployed.sites.push(site);
+            let findings = unverified_findings(self.settings.verify, &outcome);
+            report.deployed.sites.push(SiteReport {
+                cert_id,
+                findings,
+                ..SiteReport::new(domain, outcome, None)
+            });
         }
     }
 
