@@ -70,10 +70,8 @@ impl Rollout<'_> {
             &own
         };
         let result = self.run_planned(listing, report).await;
-        if listing.listing().gaps().next().is_some() {
-            let names = Names::of(self.vetted.chain().leaf.dns_names());
-            report_gaps(&names, listing, self.journal.before(), report);
-        }
+        let names = Names::of(self.vetted.chain().leaf.dns_names());
+        report_gaps(&names, listing, self.journal.before(), report);
         result
     }
 
@@ -220,9 +218,9 @@ pub(super) fn report_gaps(
 ) {
     let gaps = &listing.listing().sites.gaps;
     let is_hidden = |domain: &&Domain| {
-        names.cover(domain)
+        gaps.iter().any(|gap| gap.may_hide(|hidden| hidden == *domain))
+            && names.cover(domain)
             && !listing.has_site(domain.host())
-            && gaps.iter().any(|gap| gap.may_hide(|hidden| hidden == *domain))
     };
     let known = before.iter().flat_map(|state| &state.sites).map(|site| &site.domain);
     report.deployed.hidden = known.filter(is_hidden).cloned().collect();
@@ -309,4 +307,39 @@ pub(super) fn pending_sites<'p>(
         Some(PendingSite::new(target, upload, result.as_ref(), verify))
     };
     plan.targets.iter().filter_map(pending).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::{List, Listing};
+    use crate::source::Source;
+    use crate::state::fixture::served;
+    use crate::state::{RunOptions, SiteState};
+
+    #[test]
+    fn gaps_may_hide_sites_of_the_certificate() {
+        let now = clock::now();
+        let mut before = LineageState::begin(None, Source::of_file("/c"), &RunOptions::default(), None, now);
+        let known = |domain: &str| SiteState { domain: domain.parse().unwrap(), ..served().remove(0) };
+        before.sites = ["a.example", "b.example", "c.example"].map(known).to_vec();
+        let names = Names::of(["a.example", "b.example"]);
+        let listed = json!({"id": 1, "domain": "a.example"});
+        for (sites, hidden, found) in [
+            (json!([listed]), None, (0, 0)),
+            (json!([listed, {"domain": "b.example"}]), Some("b.example"), (1, 0)),
+            (json!([listed, {"domain": "c.example"}]), None, (0, 1)),
+            (json!({"sites": [listed], "total": 2}), Some("b.example"), (1, 0)),
+        ] {
+            let listing =
+                Listing { records: List::of(&json!([])).unwrap(), sites: List::of(&sites).unwrap() };
+            let mut report = Report::new("deploy");
+            report_gaps(&names, &IndexedListing::new(listing), Some(&before), &mut report);
+            let found_hidden: Vec<&str> = report.deployed.hidden.iter().map(Domain::host).collect();
+            assert_eq!(found_hidden, Vec::from_iter(hidden), "{sites}");
+            assert_eq!((report.errors().len(), report.warnings.len()), found, "{sites}");
+        }
+    }
 }
