@@ -90,11 +90,12 @@ impl<'p> PendingSite<'p> {
     /// created the record, or because the service created a record instead of replacing one, which nothing else would
     /// use.
     pub(super) fn is_binding_planned(&self) -> bool {
-        match self.target.action {
+        let is_due = match self.target.action {
             Action::Bind(..) => !self.is_bound_by_creation(),
             Action::Replace(_) => self.target.wanted && self.stored.is_ok_and(|stored| stored.is_new),
             _ => false,
-        }
+        };
+        is_due && !self.is_bound()
     }
 
     /// Whether the service may have carried out an update of its `cert_id`.

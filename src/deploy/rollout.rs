@@ -180,14 +180,14 @@ impl Rollout<'_> {
         report_results(plan, &results, &sites, scope, self.settings, report);
     }
 
-    /// Sets `cert_id` of the sites that are due and not bound to the uploaded record. Returns whether any was due.
+    /// Sets `cert_id` of the sites that are due. Returns whether any was.
     pub(super) async fn bind(
         &self,
         sites: &mut [PendingSite<'_>],
         is_due: impl Fn(&PendingSite<'_>) -> bool,
     ) -> bool {
         let any = sites.iter().any(&is_due);
-        let due = sites.iter_mut().filter(|site| is_due(site) && !site.is_bound());
+        let due = sites.iter_mut().filter(|site| is_due(site));
         let stored = due.filter_map(|site| Some((site.record_to_bind()?, site)));
         let updates = stored.map(|(id, site)| async move {
             log::info!("binding {} to certificate {id}", site.target.site.domain);

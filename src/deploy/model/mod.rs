@@ -255,10 +255,10 @@ fn read(world: &World, sites: &mut [PendingSite<'_>]) {
     }
 }
 
-/// Binds the sites that are due and not bound. Returns whether any was due.
+/// Binds the sites that are due. Returns whether any was.
 fn bind(world: &mut World, sites: &mut [PendingSite<'_>], is_due: impl Fn(&PendingSite<'_>) -> bool) -> bool {
     let mut due: Vec<&mut PendingSite<'_>> = sites.iter_mut().filter(|site| is_due(site)).collect();
-    for site in due.iter_mut().filter(|site| !site.is_bound()) {
+    for site in &mut due {
         let Ok(stored) = site.stored else { continue };
         let at = usize::try_from(site.target.site.id).unwrap() - 1;
         let bound = world.bind(at, stored.id).map_err(request_error);

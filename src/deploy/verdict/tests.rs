@@ -1,15 +1,21 @@
-//! The verdicts, each with the observations that lead to it.
+//! What a site still needs after its upload, and its verdict, each with the observations that lead to it.
 
 use std::time::Duration;
 
+use time::OffsetDateTime;
+
 use super::*;
 use crate::api::{AttemptError, SavedSite};
+use crate::leaf::Leaf;
 use crate::plan::Upload;
+use crate::verify::OtherLeaf;
 use crate::verify::fixture::Shown;
 
 /// A site whose record 5 was replaced, and which was read again since.
 struct Scene {
     before: Site,
+    wanted: bool,
+    action: Action,
     reading: SiteReading,
     replaces: Vec<u64>,
     stored: Result<StoredRecord, RequestError>,
@@ -29,6 +35,8 @@ impl Scene {
         let stored = StoredRecord { id: 5, is_new: false, is_of_others: false, contradiction: None };
         let mut scene = Self {
             before: site(Some(5)),
+            wanted: true,
+            action: Action::Replace(0),
             reading: SiteReading::Site(site(Some(5))),
             replaces: vec![5],
             stored: Ok(stored),
@@ -51,13 +59,46 @@ impl Scene {
         self.stored.as_mut().unwrap()
     }
 
+    fn unread(&mut self, shown: &[Shown]) {
+        (self.reading, self.shown) = (SiteReading::Unread, shown.to_vec());
+    }
+
+    /// The upload created record 5, for a site that was bound to another one or to none.
+    fn create(&mut self, before: Option<u64>, action: Action) {
+        (self.before, self.action, self.reading) = (site(before), action, SiteReading::Unread);
+        self.stored().is_new = true;
+    }
+
     fn refuse(&mut self, error: AttemptError) {
         self.stored = Err(failed(error));
     }
 
     fn verdict(self) -> String {
+        self.look(|pending, settings| format(&Verdict::of(pending, settings)))
+    }
+
+    /// What holds of the site, and what the rollout does next.
+    fn needs(self) -> String {
+        self.look(|pending, settings| {
+            let facts = [
+                ("worthless", !pending.is_worth_reading()),
+                ("changed", pending.may_have_been_changed()),
+                ("bound", pending.is_bound()),
+                ("pushed", pending.is_pushed()),
+                ("bind", pending.is_binding_planned()),
+                ("rebind", pending.is_binding_missing(settings.rebind)),
+                ("handshake", pending.is_handshake_due(false)),
+                ("last handshake", pending.is_handshake_due(true)),
+                ("unknown", pending.is_unknown()),
+                ("settled", pending.is_settled(settings.verify)),
+            ];
+            facts.iter().filter(|(_, holds)| *holds).map(|(fact, _)| *fact).collect::<Vec<_>>().join(", ")
+        })
+    }
+
+    fn look(self, look: impl Fn(&PendingSite<'_>, &Settings) -> String) -> String {
         let domain = self.before.domain.clone();
-        let target = Target { site: &self.before, wanted: true, action: Action::Replace(0) };
+        let target = Target { site: &self.before, wanted: self.wanted, action: self.action };
         let (replaces, alternatives) = (self.replaces, Vec::new());
         let upload = Upload { domain: &domain, replaces, may_create: false, alternatives };
         let mut pending = PendingSite::new(&target, &upload, self.stored.as_ref(), self.settings.verify);
@@ -65,7 +106,7 @@ impl Scene {
         for (address, shown) in (1..).zip(self.shown) {
             pending.view.show(address, shown);
         }
-        format(&Verdict::of(&pending, &self.settings))
+        look(&pending, &self.settings)
     }
 }
 
@@ -97,10 +138,74 @@ fn saved(ignored: &[&str]) -> SavedSite {
     SavedSite { site: None, ignored_fields: ignored.iter().map(ToString::to_string).collect() }
 }
 
+/// Another leaf that is served.
+fn other() -> Shown {
+    let (not_before, not_after) = (OffsetDateTime::UNIX_EPOCH, OffsetDateTime::UNIX_EPOCH);
+    let issuer = Some("Public CA".to_owned());
+    let leaf = Leaf { fingerprint: "aa".into(), names: Vec::new(), not_before, not_after, issuer };
+    Shown::Other(OtherLeaf { leaf, covers_site: true })
+}
+
 #[track_caller]
 fn assert_verdicts(rows: &[(Edit, &str)]) {
     for (edit, expected) in rows {
         assert_eq!(Scene::new(*edit).verdict(), *expected);
+    }
+}
+
+#[test]
+fn observations_decide_what_comes_next() {
+    let bound = "bound, pushed, handshake, last handshake";
+    let unbound = "handshake, last handshake, unknown";
+    let to_bind = "bind, handshake, last handshake, unknown";
+    let rows: &[(Edit, &str)] = &[
+        (|_| {}, bound),
+        (|scene| scene.now().config_synced = false, "bound, last handshake"),
+        (|scene| scene.shown = vec![Shown::Expected], "bound, pushed, settled"),
+        (|scene| scene.settings.verify = Verify::Off, "bound, pushed, handshake, last handshake, settled"),
+        (|scene| scene.now().https_enabled = false, "bound, pushed, settled"),
+        (|scene| (scene.now().https_enabled, scene.now().config_synced) = (false, false), "bound"),
+        // Bound to another record, or to none.
+        (|scene| *scene.now() = site(Some(6)), "settled"),
+        (|scene| (*scene.now(), scene.settings.rebind) = (site(Some(6)), true), "rebind, settled"),
+        (|scene| *scene.now() = site(None), "rebind, settled"),
+        (|scene| (*scene.now(), scene.wanted) = (site(None), false), "settled"),
+        (|scene| (*scene.now(), scene.stored().is_of_others) = (site(None), true), "settled"),
+        (|scene| (*scene.now(), scene.binding) = (site(None), Some(Ok(saved(&[])))), "changed, settled"),
+        (|scene| scene.binding = Some(Err(failed(garbled()))), &format!("changed, {bound}")),
+        (|scene| scene.binding = Some(Err(failed(refused()))), bound),
+        // Not read.
+        (|scene| scene.reading = SiteReading::Missing, "settled"),
+        (|scene| scene.unread(&[]), "bound, handshake, last handshake, unknown"),
+        (|scene| scene.unread(&[Shown::Expected]), "bound, settled"),
+        (|scene| scene.unread(&[other()]), "bound, handshake, last handshake"),
+        // The upload failed.
+        (|scene| scene.refuse(refused()), "settled"),
+        (|scene| (scene.reading, scene.stored) = (SiteReading::Unread, Err(failed(garbled()))), "settled"),
+        (|scene| scene.refuse(AttemptError::Unauthorized { message: String::new() }), "worthless, settled"),
+        // The service may have bound the site when it created the record.
+        (|scene| scene.stored().is_new = true, bound),
+        (|scene| scene.create(Some(6), Action::Replace(0)), to_bind),
+        (
+            |scene| {
+                scene.create(Some(6), Action::Replace(0));
+                scene.wanted = false;
+            },
+            unbound,
+        ),
+        (|scene| scene.create(None, Action::Create(0)), unbound),
+        (|scene| scene.create(None, Action::Bind(0, None)), unbound),
+        (|scene| scene.create(Some(6), Action::Bind(0, None)), to_bind),
+        (
+            |scene| {
+                scene.create(None, Action::Bind(0, None));
+                scene.stored().is_new = false;
+            },
+            to_bind,
+        ),
+    ];
+    for (row, (edit, expected)) in rows.iter().enumerate() {
+        assert_eq!(Scene::new(*edit).needs(), *expected, "row {row}");
     }
 }
 
@@ -132,6 +237,10 @@ fn observations_decide_the_verdict() {
         (
             |scene| scene.shown = vec![Shown::Expected, Shown::Refusal],
             "stale: 192.0.2.2:443 serves no certificate!",
+        ),
+        (
+            |scene| scene.shown = vec![other()],
+            "stale: 192.0.2.1:443 still serves the certificate of Public CA that expires at 1970-01-01T00:00:00Z!",
         ),
     ]);
 }
@@ -215,6 +324,12 @@ fn failed_upload_is_repeated_or_refused() {
             "refused: the service refused the request (400)",
         ),
     ]);
+    for (error, end) in
+        [(refused(), " (1 attempt)"), (garbled(), " (1 attempt); the service may have stored it")]
+    {
+        let message = failed_upload(&site(None).domain, &failed(error)).message().to_owned();
+        assert!(message.ends_with(end), "{message}");
+    }
 }
 
 #[test]
