@@ -7,7 +7,7 @@ use time::macros::datetime;
 
 use super::*;
 use crate::api::{List, Listing};
-use crate::deploy::left_behind::left_by_renewal;
+use crate::deploy::left_behind::{left_behind, left_by_renewal};
 use crate::outcome::ChangedRecords;
 use crate::plan::{Action, IndexedListing};
 use crate::settings::Guards;
@@ -427,5 +427,20 @@ fn site_that_a_renewal_left_is_reported() {
             left_by_renewal(scope.lineage, &scope.names, scope.account, scope.deployments).len()
         });
         assert_eq!(left, expected, "row {number}");
+    }
+}
+
+#[test]
+fn site_that_no_lineage_renews_is_due_in_two_weeks() {
+    for (now, is_deployed, expected) in [(76, false, 0), (77, false, 1), (77, true, 0)] {
+        let (mut own, mut deployments) = (state(&leaf("mm", 0)), Deployments::default());
+        if !is_deployed {
+            own.sites.clear();
+        }
+        deployments.add("own", &own);
+        let (account, deployments) = (Scene::new(), deployments.of_service(SERVICE));
+        let listing =
+            |scope: &Scope<'_, '_>| left_behind(scope.account.listing.listing(), &deployments, day(now));
+        assert_eq!(account.decide(listing).len(), expected, "{now}");
     }
 }
