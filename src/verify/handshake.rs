@@ -35,6 +35,12 @@ pub(super) struct HandshakeResult {
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl HandshakeResult {
+    fn new(chain: Vec<Vec<u8>>, error: Option<HandshakeError>) -> Self {
+        // An edge that sends its certificate accepts the name, even if it then requires a client certificate.
+        let error = if chain.is_empty() { error } else { error.map(HandshakeError::without_refusal) };
+        Self { chain, error }
+    }
+
     /// Why no leaf was proven; `None` if the peer has shown that it holds the key of the leaf.
     pub(super) fn failure(self) -> Option<HandshakeError> {
         self.error.or_else(|| self.chain.is_empty().then(HandshakeError::no_certificate))
@@ -78,7 +84,7 @@ impl Handshakes {
         deadline: Deadline,
     ) -> HandshakeResult {
         let Ok(_permit) = timeout(deadline.left(), self.permits.acquire()).await else {
-            return HandshakeResult { chain: Vec::new(), error: Some(HandshakeError::not_begun()) };
+            return HandshakeResult::new(Vec::new(), Some(HandshakeError::not_begun()));
         };
         let limit = deadline.left().min(ATTEMPT_TIMEOUT);
         let algorithms = self.config.crypto_provider().signature_verification_algorithms;
@@ -104,9 +110,7 @@ impl Handshakes {
             Err(_) => Some(HandshakeError::timed_out(limit, "does not respond")),
         };
         let chain = std::mem::take(&mut *verifier.captured.lock().unwrap_or_else(PoisonError::into_inner));
-        // An edge that sends its certificate accepts the name, even if it then requires a client certificate.
-        let error = if chain.is_empty() { error } else { error.map(HandshakeError::without_refusal) };
-        HandshakeResult { chain, error }
+        HandshakeResult::new(chain, error)
     }
 }
 
@@ -123,10 +127,10 @@ const NOT_IN_RING: SignatureScheme = SignatureScheme::ECDSA_NISTP521_SHA512;
 
 /// Accepts a signature that ring cannot verify, and verifies others.
 fn verify_signature(
-    signed: &DigitallySignedStruct,
+    scheme: SignatureScheme,
     verify: impl FnOnce() -> Result<HandshakeSignatureValid, Error>,
 ) -> Result<HandshakeSignatureValid, Error> {
-    if signed.scheme == NOT_IN_RING { Ok(HandshakeSignatureValid::assertion()) } else { verify() }
+    if scheme == NOT_IN_RING { Ok(HandshakeSignatureValid::assertion()) } else { verify() }
 }
 
 impl ServerCertVerifier for CapturingVerifier {
@@ -149,7 +153,7 @@ impl ServerCertVerifier for CapturingVerifier {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_signature(signed, || verify_tls12_signature(message, leaf, signed, &self.algorithms))
+        verify_signature(signed.scheme, || verify_tls12_signature(message, leaf, signed, &self.algorithms))
     }
 
     fn verify_tls13_signature(
@@ -158,10 +162,31 @@ impl ServerCertVerifier for CapturingVerifier {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_signature(signed, || verify_tls13_signature(message, leaf, signed, &self.algorithms))
+        verify_signature(signed.scheme, || verify_tls13_signature(message, leaf, signed, &self.algorithms))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.schemes.to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::handshake_error::Cause;
+    use super::*;
+    use rustls::CertificateError;
+
+    #[test]
+    fn edge_has_to_prove_that_it_holds_the_key() {
+        let forged = || Err(Error::InvalidCertificate(CertificateError::BadSignature));
+        assert!(verify_signature(SignatureScheme::ED25519, forged).is_err());
+        assert!(verify_signature(NOT_IN_RING, forged).is_ok());
+    }
+
+    #[test]
+    fn edge_that_sends_its_certificate_does_not_refuse() {
+        let refusal = || Some(HandshakeError { cause: Cause::Refused, ..HandshakeError::no_certificate() });
+        assert!(HandshakeResult::new(Vec::new(), refusal()).is_refused());
+        assert!(!HandshakeResult::new(vec![Vec::new()], refusal()).is_refused());
     }
 }
