@@ -18,7 +18,7 @@ use super::{ClientCache, Deployment, Journal};
 use crate::api::{Client, Gap, MAX_CONCURRENT_REQUESTS};
 use crate::check::Vetted;
 use crate::clock;
-use crate::error::{CommandError, ErrorKind};
+use crate::error::CommandError;
 use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
 use crate::plan::{Account, Allow, IndexedListing, Plan, Step, Target};
@@ -26,7 +26,6 @@ use crate::progress::Phase;
 use crate::report::{Report, ServingReport};
 use crate::settings::{Settings, Verify};
 use crate::state::{LineageState, ServiceDeployments};
-use crate::text;
 use crate::verify::Edge;
 
 /// A vetted certificate, and what its deployment needs.
@@ -106,7 +105,7 @@ impl Rollout<'_> {
             now: clock::now(),
             survey: Survey::default(),
         };
-        self.require_earlier_sites(&scope, listing)?;
+        scope.require_earlier_sites(|| snapshot.is_none().then(|| self.journal.all_deployments(&service)))?;
         // An incomplete listing may lack a covered site.
         let may_skip = self.settings.skip_unmatched && listing.listing().sites.gaps.is_empty();
         if !scope.has_sites(may_skip, report)? {
@@ -127,34 +126,6 @@ impl Rollout<'_> {
         report_untouched(&plan, &scope, self.settings, report);
         report.deployed.sites.sort_by(|a, b| a.domain.spelled().cmp(b.domain.spelled()));
         Ok(())
-    }
-
-    /// Fails if no requested site is listed although the lineage was deployed before: the API key may be that of another
-    /// account.
-    fn require_earlier_sites(
-        &self,
-        scope: &Scope<'_, '_>,
-        listing: &IndexedListing,
-    ) -> Result<(), CommandError> {
-        if !listing.listing().sites.gaps.is_empty() || scope.requests_any() {
-            return Ok(());
-        }
-        let lists_none = listing.listing().sites.items.is_empty();
-        let is_listed = |host: &str| listing.has_site(host);
-        let all = (lists_none && self.deployment.account.is_none())
-            .then(|| self.journal.all_deployments(&self.service()));
-        let deployments = all.as_deref().unwrap_or(scope.deployments);
-        let sites = deployments.missing_hosts(scope.lineage, lists_none, is_listed);
-        if sites.is_empty() {
-            return Ok(());
-        }
-        let sites = text::list(&sites);
-        let message = format!("the account no longer has {sites}, to which this host deployed before");
-        let hint = format!(
-            "check that the API key is for the right account; if the sites were deleted, run `edgecert status --forget {}`",
-            scope.lineage
-        );
-        Err(CommandError::new(ErrorKind::Service, message).hint(hint).unsent("nothing was sent"))
     }
 
     /// Uploads, binds, waits until the edge serves the certificate, and reports every site of the plan.

@@ -2,6 +2,7 @@
 //! anything is sent, and the plan that follows. No I/O.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 use time::OffsetDateTime;
 
@@ -69,8 +70,35 @@ impl<'l> Scope<'_, 'l> {
         }
     }
 
-    pub(super) fn requests_any(&self) -> bool {
+    fn requests_any(&self) -> bool {
         self.account.sites.iter().any(|site| self.requests(site))
+    }
+
+    /// Fails if no requested site is listed although the lineage was deployed before: the API key may be that of another
+    /// account. If the account has no site at all, what any lineage deployed counts; `all` reads that, if it is not known.
+    pub(super) fn require_earlier_sites(
+        &self,
+        all: impl FnOnce() -> Option<Rc<ServiceDeployments>>,
+    ) -> Result<(), CommandError> {
+        let listing = self.account.listing;
+        let listed = &listing.listing().sites;
+        if !listed.gaps.is_empty() || self.requests_any() {
+            return Ok(());
+        }
+        let lists_none = listed.items.is_empty();
+        let all = if lists_none { all() } else { None };
+        let deployments = all.as_deref().unwrap_or(self.deployments);
+        let sites = deployments.missing_hosts(self.lineage, lists_none, |host| listing.has_site(host));
+        if sites.is_empty() {
+            return Ok(());
+        }
+        let sites = text::list(&sites);
+        let message = format!("the account no longer has {sites}, to which this host deployed before");
+        let hint = format!(
+            "check that the API key is for the right account; if the sites were deleted, run `edgecert status --forget {}`",
+            self.lineage
+        );
+        Err(CommandError::new(ErrorKind::Service, message).hint(hint).unsent("nothing was sent"))
     }
 
     /// Which other lineage of this host provides the certificate of a site, if any and unless this one may replace later

@@ -184,6 +184,34 @@ fn domains_without_a_site_are_reported() {
 }
 
 #[test]
+fn account_without_the_earlier_sites_is_refused() {
+    let site = |domain: &str| json!({"id": 1, "domain": domain});
+    // The account, the lineage that was deployed to `a.example`, and whether that is read only if it is asked for.
+    for (sites, deployed, is_asked_for, is_refused) in [
+        (json!([site("a.example")]), "own", false, false),
+        (json!([site("b.example")]), "own", false, false),
+        (json!([site("c.example")]), "own", false, true),
+        (json!([site("c.example")]), "own", true, false),
+        (json!([site("c.example")]), "other", false, false),
+        (json!({"sites": [site("c.example")], "total": 2}), "own", false, false),
+        (json!([]), "other", false, true),
+        (json!([]), "other", true, true),
+    ] {
+        let deployments = deployments(&[(deployed, leaf("mm", 0))]);
+        let scene = Scene::with(|scene| {
+            scene.leaf.names.push("b.example".into());
+            scene.sites = sites.clone();
+            if !is_asked_for {
+                scene.deployments = Rc::clone(&deployments);
+            }
+        });
+        let all = || is_asked_for.then_some(deployments);
+        let found = scene.decide(|scope| scope.require_earlier_sites(all).is_err());
+        assert_eq!(found, is_refused, "{sites} {deployed} {is_asked_for}");
+    }
+}
+
+#[test]
 fn later_lineage_supersedes_unless_older_is_allowed() {
     for (allow_older, is_retry, is_superseded) in
         [(false, false, true), (true, false, false), (true, true, true), (false, true, true)]
