@@ -423,6 +423,7 @@ mod tests {
     use super::*;
     use crate::outcome::{ChangedRecords, Outcome};
     use crate::runtime::Runtime;
+    use crate::state::fixture::served;
 
     #[test]
     fn options_of_a_retry_are_for_its_leaf() {
@@ -486,6 +487,43 @@ mod tests {
         assert_eq!(renewed(&[]), [site("a.example", "bb")]);
     }
 
+    #[test]
+    fn site_stays_recorded_while_a_record_of_the_run_reaches_it() {
+        type Edit = fn(&mut SiteState, &mut SiteReport);
+        let rows: [(Edit, Option<Outcome>); 8] = [
+            (|_, _| {}, Some(Outcome::Stale)),
+            (|known, _| known.id = None, Some(Outcome::Stale)),
+            (|known, _| known.outcome = Outcome::Queued, None),
+            (|known, _| known.leaf = Some("bb".into()), None),
+            (|_, now| now.cert_id = Some(6), None),
+            (|known, now| (known.cert_id, now.cert_id) = (Some(6), Some(6)), None),
+            (|_, now| now.outcome = Outcome::Served, Some(Outcome::Served)),
+            (|_, now| now.is_required = true, Some(Outcome::Skipped)),
+        ];
+        for (row, (edit, expected)) in rows.into_iter().enumerate() {
+            let (source, begun) = (Source::of_file("/c"), OffsetDateTime::UNIX_EPOCH);
+            let (fingerprint, names) = ("aa".to_owned(), Vec::new());
+            let leaf = Leaf { fingerprint, names, not_before: begun, not_after: begun, issuer: None };
+            let mut state = LineageState::begin(None, source, &RunOptions::default(), Some(leaf), begun);
+            let [mut known] = served().try_into().unwrap();
+            (known.leaf, known.outcome) = (Some("aa".into()), Outcome::Stale);
+            let cert_id = known.cert_id;
+            let own = SiteReport::new(&"own.example".parse().unwrap(), Outcome::Served, None);
+            let mut now = SiteReport::new(&known.domain, Outcome::Skipped, None);
+            (now.id, now.cert_id, now.is_required) = (known.id, cert_id, false);
+            edit(&mut known, &mut now);
+            state.sites = vec![known];
+            let sites = vec![now, SiteReport { id: Some(2), cert_id, ..own }];
+            let recorded = recorded_sites(&Deployed { sites, ..Deployed::default() }, &state);
+            let outcomes: Vec<Outcome> = recorded.into_iter().map(|site| site.outcome).collect();
+            assert_eq!(
+                outcomes,
+                expected.into_iter().chain([Outcome::Served]).collect::<Vec<_>>(),
+                "row {row}"
+            );
+        }
+    }
+
     /// The exit code that is recorded of a run; `None`: no state is left.
     fn recorded(origin: Origin, has_begun: bool, failure: Option<ErrorKind>) -> Option<u8> {
         let (directory, source) = (TempDir::new().unwrap(), Source::of_file("/c"));
@@ -519,6 +557,27 @@ mod tests {
             (Origin::Hand, true, Some(Temporary), Some(Temporary.exit_code())),
         ] {
             assert_eq!(recorded(origin, has_begun, failure), expected, "{origin:?} {failure:?}");
+        }
+    }
+
+    #[test]
+    fn run_can_be_retried_if_it_is_recorded() {
+        type Edit = fn(&mut Journal);
+        let rows: [(Edit, bool); 7] = [
+            (|_| {}, true),
+            (|journal| journal.source.files.key = Some("/k".into()), true),
+            (|journal| journal.source.files.key = Some("/dev/null".into()), false),
+            (|journal| journal.store = None, false),
+            (|journal| journal.is_read_only = true, false),
+            (|journal| journal.is_withdrawn = true, false),
+            (|journal| journal.write_error = Store::at(Path::new("/missing")).probe().err(), false),
+        ];
+        for (row, (edit, expected)) in rows.into_iter().enumerate() {
+            let source = Source::of_file("/c");
+            let mut journal =
+                Journal { store: Some(Store::at(Path::new("/s"))), ..Journal::new("x".into(), &source) };
+            edit(&mut journal);
+            assert_eq!(journal.can_be_retried(), expected, "row {row}");
         }
     }
 
