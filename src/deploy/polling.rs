@@ -12,7 +12,7 @@ use super::client_cache::ListedSites;
 use super::pending_site::{PendingSite, SiteReading};
 use super::rollout::Rollout;
 use super::survey::MAX_OBSERVED_SITES;
-use crate::api::{MAX_CONCURRENT_REQUESTS, Site};
+use crate::api::{MAX_CONCURRENT_REQUESTS, RequestError, Site};
 use crate::clock::Deadline;
 use crate::progress::Phase;
 use crate::settings::Verify;
@@ -129,12 +129,9 @@ impl Polling<'_> {
 
     async fn read_each(&self, sites: &mut [PendingSite<'_>]) {
         let readings = sites.iter_mut().map(|pending| async {
-            match self.rollout.client.site(pending.target.site.id).await {
-                Ok(site) => pending.reading = reading(site.known),
-                Err(failed) if failed.refused_status() == Some(404) => {
-                    pending.reading = SiteReading::Missing;
-                }
-                Err(failed) => log::warn!("cannot read the site after the upload: {failed}"),
+            let read = self.rollout.client.site(pending.target.site.id).await;
+            if let Some(reading) = reading_of(read.map(|site| site.known)) {
+                pending.reading = reading;
             }
         });
         stream::iter(readings).buffer_unordered(MAX_CONCURRENT_REQUESTS).for_each(std::future::ready).await;
@@ -153,6 +150,18 @@ impl Polling<'_> {
             self.edge.observe(&domain, cname.as_deref(), &mut pending.view, end).await;
         });
         stream::iter(handshakes).buffer_unordered(MAX_OBSERVED_SITES).for_each(std::future::ready).await;
+    }
+}
+
+/// What the response to reading a site shows; `None` if nothing.
+fn reading_of(read: Result<Site, RequestError>) -> Option<SiteReading> {
+    match read {
+        Ok(site) => Some(reading(site)),
+        Err(failed) if failed.refused_status() == Some(404) => Some(SiteReading::Missing),
+        Err(failed) => {
+            log::warn!("cannot read the site after the upload: {failed}");
+            None
+        }
     }
 }
 
@@ -193,6 +202,21 @@ impl Pauses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::AttemptError;
+
+    #[test]
+    fn response_shows_whether_a_site_is_there() {
+        let site = || Site::example(1, "a.example", None);
+        let refused = |status| {
+            let error = AttemptError::Refused { status, message: String::new() };
+            RequestError { attempts: 1, may_be_done: false, error }
+        };
+        assert!(matches!(reading_of(Ok(site())), Some(SiteReading::Site(_))));
+        let unreadable = Site { unreadable_cert_id: Some("x".into()), ..site() };
+        assert!(matches!(reading_of(Ok(unreadable)), Some(SiteReading::Unread)));
+        assert!(matches!(reading_of(Err(refused(404))), Some(SiteReading::Missing)));
+        assert!(reading_of(Err(refused(403))).is_none());
+    }
 
     #[test]
     fn pauses_grow_and_leave_time_for_a_last_round() {
