@@ -448,13 +448,49 @@ mod tests {
                 (directory.path().join("state"), Deadline::after(Duration::from_secs(60)));
             let opened = Journal::open("x".into(), &source, Some(&state), deadline, &mut report).await;
             let mut journal = opened.unwrap();
+            assert_eq!(journal.repeats_since(), None);
             journal.set_options(options(Origin::Retry));
+            assert_eq!(journal.repeats_since(), Some(begun));
             let result = journal.set_leaf(&renewed);
             assert!(result.is_err());
             journal.finish(result, &mut report).await;
+            assert_eq!(store.read("x").unwrap().unwrap().leaf, Some(pending), "still to be deployed");
+
+            // Those of a hook that failed before it read the leaf are for the one on disk.
+            journal.state = None;
+            journal.set_options(options(Origin::Hook));
+            journal.finish(Err(CommandError::new(ErrorKind::Config, "failed")), &mut report).await;
+            assert_eq!(store.read("x").unwrap().unwrap().leaf, Some(renewed.to_leaf()));
         };
         Runtime::new().unwrap().block_on(run);
-        assert_eq!(store.read("x").unwrap().unwrap().leaf, Some(pending), "still to be deployed");
+    }
+
+    #[test]
+    fn state_of_a_later_release_is_kept() {
+        let (directory, source) = (TempDir::new().unwrap(), Source::of_file("/c"));
+        let (name, deadline) = (state::lineage_name(&source), Deadline::after(Duration::from_secs(60)));
+        let (store, options) = (Store::open(directory.path()).unwrap(), RunOptions::default());
+        let begun = OffsetDateTime::UNIX_EPOCH;
+        store.write(&name, &LineageState::begin(None, source.clone(), &options, None, begun)).unwrap();
+        let file = std::fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap().path();
+        std::fs::write(&file, "{\"version\":300}").unwrap();
+
+        let mut report = Report::new("deploy");
+        Runtime::new().unwrap().block_on(async {
+            let opened = Journal::open(name, &source, Some(directory.path()), deadline, &mut report).await;
+            let mut journal = opened.unwrap();
+            journal.set_options(RunOptions { origin: Origin::Hand, ..options });
+            journal.begin(&mut report);
+            journal.claim("https://api.example.net", ["a.example"].into_iter(), &mut report);
+            journal.finish(Err(CommandError::new(ErrorKind::Refused, "a mistake")), &mut report).await;
+        });
+        assert_eq!(report.warnings.len(), 2, "it cannot be read, and the run is not recorded");
+        assert_eq!(std::fs::read_to_string(file).unwrap(), "{\"version\":300}");
+        assert!(!directory.path().join("sites").exists());
+
+        let mut report = Report::new("plan");
+        Journal::read_only(&source, Some(directory.path()), &mut report);
+        assert_eq!(report.warnings.len(), 1, "a run that changes nothing is never recorded");
     }
 
     #[test]
@@ -579,6 +615,10 @@ mod tests {
             edit(&mut journal);
             assert_eq!(journal.can_be_retried(), expected, "row {row}");
         }
+        let (directory, pipe) = (TempDir::new().unwrap(), Source::of_file("/dev/null"));
+        let (deadline, mut report) = (Deadline::after(Duration::from_secs(60)), Report::new("deploy"));
+        let opened = Journal::open("x".into(), &pipe, Some(directory.path()), deadline, &mut report);
+        assert!(!Runtime::new().unwrap().block_on(opened).unwrap().can_be_retried());
     }
 
     #[test]
