@@ -333,6 +333,11 @@ impl SavedSite {
 }
 
 impl Uploaded {
+    /// Whether it says that the upload created the record.
+    pub(crate) fn is_new(&self) -> bool {
+        self.created == Some(true)
+    }
+
     pub(crate) fn from_json(json: &Value) -> Option<Self> {
         let fields = json.as_object()?;
         let key_match = fields.get("key_match").filter(|value| !value.is_null() && *value != "");

@@ -138,7 +138,7 @@ impl Rollout<'_> {
         let other = listed.filter(|listed| is_of_others(&response, domain, listed));
         let contradiction = contradiction(&response, domain, &self.vetted.chain().leaf, other);
         report.warnings.extend(contradiction.iter().map(|found| format!("{domain}: {found}")));
-        let (id, is_new) = (response.id, response.created == Some(true));
+        let (id, is_new) = (response.id, response.is_new());
         report.deployed.uploads.push(UploadReport {
             domain: spelled,
             ok: contradiction.is_none(),
@@ -194,7 +194,7 @@ pub(super) fn contradiction(
 pub(super) fn is_of_others(response: &Uploaded, domain: &Domain, listed: &Record) -> bool {
     let mut domains = listed.domains.iter().chain(&listed.name).peekable();
     let has_others = domains.peek().is_some() && !Names::of(domains.map(Domain::host)).cover(domain);
-    response.created == Some(true) && has_others
+    response.is_new() && has_others
 }
 
 fn other_record(listed: &Record) -> String {
@@ -246,7 +246,7 @@ pub(super) fn is_unused(response: &Uploaded, domain: &Domain) -> bool {
         Value::Number(number) => number.as_f64() != Some(0.0),
         Value::Bool(true) => true,
     };
-    response.created == Some(true) && !is_bound
+    response.is_new() && !is_bound
 }
 
 #[cfg(test)]
