@@ -128,6 +128,11 @@ impl<'l> Scope<'_, 'l> {
         self.verify != Verify::Off && !(self.force && self.allow.guards.allow_older)
     }
 
+    /// A view of an edge; if verification is required, every address must be reached.
+    pub(super) fn new_view(&self) -> EdgeView {
+        EdgeView::new(self.verify == Verify::Require)
+    }
+
     /// The sites that serve each record that may be replaced. If it may hold a later leaf, only those that must get the
     /// certificate.
     pub(super) fn survey_groups(&self) -> Vec<SurveyGroup<'l>> {

@@ -13,7 +13,6 @@ use super::scope::{Scope, SurveyGroup};
 use crate::api::Site;
 use crate::clock::Deadline;
 use crate::leaf::Leaf;
-use crate::settings::Verify;
 use crate::verify::{Edge, EdgeView};
 
 /// Sites whose edges are observed at once.
@@ -41,8 +40,7 @@ impl Survey {
     pub(super) async fn run(rollout: &Rollout<'_>, edge: &Edge<'_>, scope: &Scope<'_, '_>) -> Self {
         let (mut survey, groups) = (Self::default(), scope.survey_groups());
         let Deployment { dry_run, force, deadline, .. } = *rollout.deployment;
-        let is_strict = rollout.settings.verify == Verify::Require;
-        let surveyor = Surveyor { edge, is_strict, end: Deadline::after(deadline.left() / 4) };
+        let surveyor = Surveyor { edge, scope, end: Deadline::after(deadline.left() / 4) };
         let first = surveyor.observe_all(groups.iter().map(|group| surveyor.observe_first(group))).await;
         survey.add(first.into_iter().flatten());
         let rest =
@@ -104,8 +102,7 @@ pub(super) fn tried<'s>(group: &SurveyGroup<'s>) -> impl Iterator<Item = &'s Sit
 /// Observes edges.
 struct Surveyor<'a> {
     edge: &'a Edge<'a>,
-    /// Whether every address must be reached.
-    is_strict: bool,
+    scope: &'a Scope<'a, 'a>,
     end: Deadline,
 }
 
@@ -146,7 +143,7 @@ impl Surveyor<'_> {
     }
 
     async fn observe_one<'s>(&self, site: &'s Site) -> Observed<'s> {
-        let mut view = EdgeView::new(self.is_strict);
+        let mut view = self.scope.new_view();
         let deadline = self.idle_deadline();
         self.edge.observe_with_retries(&site.domain, site.cname.as_deref(), &mut view, deadline).await;
         vec![(site, view)]

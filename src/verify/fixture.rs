@@ -14,6 +14,8 @@ pub(crate) enum Shown {
     /// It refuses the name.
     Refusal,
     Unreachable,
+    /// This host has no route to it.
+    NoRoute,
 }
 
 impl EdgeView {
@@ -31,6 +33,7 @@ impl EdgeView {
             }
             Shown::Refusal => failed(Cause::Refused),
             Shown::Unreachable => failed(Cause::Unreachable),
+            Shown::NoRoute => failed(Cause::NoRoute),
         };
         self.record(address, observation, false);
     }

@@ -134,7 +134,7 @@ impl ModelDeployment<'_> {
         let (mut survey, groups) = (Survey::default(), scope.survey_groups());
         for group in &groups {
             for site in tried(group) {
-                let view = self.view(world, site);
+                let view = self.view(world, scope, site);
                 let has_leaf = view.has_leaf();
                 survey.add([(site, view)].into_iter());
                 if has_leaf {
@@ -143,12 +143,12 @@ impl ModelDeployment<'_> {
             }
         }
         let rest = survey.due(&groups, |survey, group| !self.force && survey.may_be_current(group, scope));
-        survey.add(rest.into_iter().map(|site| (site, self.view(world, site))));
+        survey.add(rest.into_iter().map(|site| (site, self.view(world, scope, site))));
         survey
     }
 
-    fn view(&self, world: &World, site: &Site) -> EdgeView {
-        let mut view = EdgeView::new(self.settings.verify == Verify::Require);
+    fn view(&self, world: &World, scope: &Scope<'_, '_>, site: &Site) -> EdgeView {
+        let mut view = scope.new_view();
         world.observe(site.id, self.leaf, !world.faults.is_blind, &mut view);
         view
     }

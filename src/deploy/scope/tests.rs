@@ -90,15 +90,7 @@ impl Scene {
             Listing { records: List::of(&self.records).unwrap(), sites: List::of(&self.sites).unwrap() };
         let listing = IndexedListing::new(listing);
         let account = Account::whole(&listing);
-        let mut survey = Survey::default();
-        if !self.shown.is_empty() {
-            let mut view = EdgeView::new(false);
-            for (address, shown) in (1..).zip(self.shown) {
-                view.show(address, shown);
-            }
-            survey.add([(account.sites[0], view)].into_iter());
-        }
-        decide(&Scope {
+        let mut scope = Scope {
             lineage: "own",
             names: Names::of(self.leaf.names.iter().map(String::as_str)),
             leaf: self.leaf,
@@ -111,8 +103,16 @@ impl Scene {
             repeats_since: self.repeats_since,
             force: self.force,
             now: self.now,
-            survey,
-        })
+            survey: Survey::default(),
+        };
+        if !self.shown.is_empty() {
+            let mut view = scope.new_view();
+            for (address, shown) in (1..).zip(self.shown) {
+                view.show(address, shown);
+            }
+            scope.survey.add([(account.sites[0], view)].into_iter());
+        }
+        decide(&scope)
     }
 
     /// Whether site 1 needs no deployment, and why.
@@ -142,6 +142,19 @@ fn survey_is_skipped_where_it_decides_nothing() {
             (scene.verify, scene.force, scene.guards.allow_older) = (verify, force, allow_older);
         });
         scene.decide(|scope| assert_eq!(scope.needs_survey(), expected));
+    }
+}
+
+#[test]
+fn required_verification_needs_every_address() {
+    for (verify, is_served) in [(Verify::Auto, true), (Verify::Require, false)] {
+        let view = Scene::with(|scene| scene.verify = verify).decide(|scope| {
+            let mut view = scope.new_view();
+            view.show(1, Shown::Expected);
+            view.show(2, Shown::NoRoute);
+            view
+        });
+        assert_eq!(view.is_served(), is_served);
     }
 }
 

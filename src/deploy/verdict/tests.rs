@@ -238,6 +238,14 @@ fn observations_decide_the_verdict() {
             |scene| scene.shown = vec![Shown::Expected, Shown::Refusal],
             "stale: 192.0.2.2:443 serves no certificate!",
         ),
+        (|scene| scene.shown = vec![Shown::Expected, Shown::NoRoute], "served: ?"),
+        (
+            |scene| {
+                scene.shown = vec![Shown::Expected, Shown::NoRoute];
+                scene.settings.verify = Verify::Require;
+            },
+            "synced: 192.0.2.2:443 serves no certificate!",
+        ),
         (
             |scene| scene.shown = vec![other()],
             "stale: 192.0.2.1:443 still serves the certificate of Public CA that expires at 1970-01-01T00:00:00Z!",
