@@ -193,8 +193,7 @@ impl Journal {
 
     /// Notes for the runs on other lineages that this one is deployed to these sites. Must precede the upload.
     pub(super) fn claim<'h>(&self, service: &str, hosts: impl Iterator<Item = &'h str>, report: &mut Report) {
-        let is_recorded = !self.is_read_only && self.write_error.is_none();
-        let Some(store) = self.store.as_ref().filter(|_| is_recorded) else { return };
+        let Some(store) = self.store.as_ref().filter(|_| self.write_error.is_none()) else { return };
         let claims = hosts.map(|host| store.claim(service, host, &self.name));
         if let Err(error) = claims.collect::<Result<(), WriteError>>() {
             report.warnings.push(format!("other lineages may not notice this deployment: {error}"));
@@ -617,6 +616,11 @@ mod tests {
         }
         let (directory, pipe) = (TempDir::new().unwrap(), Source::of_file("/dev/null"));
         let (deadline, mut report) = (Deadline::after(Duration::from_secs(60)), Report::new("deploy"));
+        for _ in 0..2 {
+            let error = Store::at(Path::new("/missing")).probe().unwrap_err();
+            Journal::new("x".into(), &pipe).warn(error, &mut report);
+        }
+        assert_eq!(report.warnings.len(), 1, "each reason is given once");
         let opened = Journal::open("x".into(), &pipe, Some(directory.path()), deadline, &mut report);
         assert!(!Runtime::new().unwrap().block_on(opened).unwrap().can_be_retried());
     }
