@@ -285,10 +285,34 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api::{List, Listing};
+    use crate::api::{AttemptError, List, Listing, RequestError};
+    use crate::plan::Upload;
     use crate::source::Source;
     use crate::state::fixture::served;
     use crate::state::{RunOptions, SiteState};
+
+    #[test]
+    fn lost_response_leaves_records_that_may_hold_the_leaf() {
+        let domain: Domain = "a.example".parse().unwrap();
+        let upload =
+            Upload { domain: &domain, replaces: vec![5], may_create: false, alternatives: Vec::new() };
+        let plan = Plan { uploads: vec![upload], ..Plan::default() };
+        let stored =
+            |contradiction| StoredRecord { id: 6, is_new: false, is_of_others: false, contradiction };
+        let failed = |may_be_done| {
+            let error = AttemptError::NotOk { message: String::new() };
+            RequestError { attempts: 1, may_be_done, error }
+        };
+        for (result, certain, possible) in [
+            (Ok(stored(None)), &[6][..], &[][..]),
+            (Ok(stored(Some("odd".into()))), &[], &[5, 6]),
+            (Err(failed(true)), &[], &[5]),
+            (Err(failed(false)), &[], &[]),
+        ] {
+            let changed = changed_records(&plan, &[result], &[]);
+            assert_eq!((&*changed.stored, &*changed.maybe_stored), (certain, possible));
+        }
+    }
 
     #[test]
     fn gaps_may_hide_sites_of_the_certificate() {
