@@ -100,13 +100,13 @@ pub(super) fn tried<'s>(group: &SurveyGroup<'s>) -> impl Iterator<Item = &'s Sit
 }
 
 /// Observes edges.
-struct Surveyor<'a> {
-    edge: &'a Edge<'a>,
-    scope: &'a Scope<'a, 'a>,
-    end: Deadline,
+pub(super) struct Surveyor<'a> {
+    pub(super) edge: &'a Edge<'a>,
+    pub(super) scope: &'a Scope<'a, 'a>,
+    pub(super) end: Deadline,
 }
 
-type Observed<'s> = Vec<(&'s Site, EdgeView)>;
+pub(super) type Observed<'s> = Vec<(&'s Site, EdgeView)>;
 
 impl Surveyor<'_> {
     /// Runs observations concurrently until they are done or no leaf has been seen for a while.
@@ -131,7 +131,7 @@ impl Surveyor<'_> {
     }
 
     /// Observes the sites of a record until the edge serves a leaf for one of them.
-    async fn observe_first<'s>(&self, group: &SurveyGroup<'s>) -> Observed<'s> {
+    pub(super) async fn observe_first<'s>(&self, group: &SurveyGroup<'s>) -> Observed<'s> {
         let mut observed = Vec::new();
         for site in tried(group) {
             observed.extend(self.observe_one(site).await);

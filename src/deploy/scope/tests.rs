@@ -1,21 +1,26 @@
 //! Decisions before anything is sent, each with the account and the edges that lead to it.
 
 use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use time::macros::datetime;
 
 use super::*;
 use crate::api::{List, Listing};
+use crate::clock::Deadline;
 use crate::deploy::left_behind::{left_behind, left_by_renewal};
+use crate::deploy::survey::Surveyor;
 use crate::outcome::ChangedRecords;
 use crate::plan::{Action, IndexedListing};
+use crate::runtime::Runtime;
 use crate::settings::Guards;
 use crate::source::Source;
 use crate::state::fixture::served;
 use crate::state::{Deployments, LineageState, Origin, RunOptions};
-use crate::verify::OtherLeaf;
 use crate::verify::fixture::Shown;
+use crate::verify::{Edge, Handshakes, OtherLeaf};
 
 const SERVICE: &str = "https://api.example.net";
 
@@ -156,6 +161,24 @@ fn required_verification_needs_every_address() {
         });
         assert_eq!(view.is_served(), is_served);
     }
+}
+
+/// The guard against older leaves depends on what any of them serves.
+#[test]
+fn further_sites_are_tried_until_one_serves_a_leaf() {
+    // Without a CNAME target, their edges are unknown.
+    let sites = [(1, "a.example"), (2, "b.example")].map(|(id, domain)| Site::example(id, domain, Some(5)));
+    let (group, handshakes) =
+        (SurveyGroup { wanted: sites.iter().collect(), others: Vec::new() }, Handshakes::new(1));
+    let (edge, end) = (
+        Edge::for_leaf("aa", None, &[], &Arc::new(handshakes.unwrap())),
+        Deadline::after(Duration::from_secs(60)),
+    );
+    let observed = Scene::new().decide(|scope| {
+        let surveyor = Surveyor { edge: &edge, scope, end };
+        Runtime::new().unwrap().block_on(surveyor.observe_first(&group)).len()
+    });
+    assert_eq!(observed, 2);
 }
 
 #[test]
