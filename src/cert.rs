@@ -16,6 +16,7 @@ use x509_parser::prelude::{
 };
 
 pub use self::extensions::{ExtendedKeyUsage, Usage};
+pub use self::strict::Fault;
 pub use crate::key::KeyType;
 use crate::key::PublicKey;
 use crate::leaf::Leaf;
@@ -44,7 +45,7 @@ pub struct Certificate {
     /// The hash function of its signature, if it is a broken one.
     pub broken_hash: Option<&'static str>,
     /// Why TLS clients cannot read it: `is malformed`. `None` if they can, or if it was not parsed strictly.
-    pub fault: Option<&'static str>,
+    pub fault: Option<Fault>,
 }
 
 /// A distinguished name.

@@ -20,14 +20,25 @@ const VALIDITY: usize = 3;
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 
-/// Returns why webpki cannot read a certificate. It compares tags that x509-parser ignores.
-pub(super) fn fault(certificate: &[u8]) -> Option<&'static str> {
+/// Why webpki cannot read a certificate: a clause whose subject it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    #[error("is not of version 3")]
+    Version,
+    #[error("names two signature algorithms")]
+    SignatureAlgorithms,
+    #[error("is malformed")]
+    Malformed,
+}
+
+/// Lets webpki read a certificate: it compares tags that x509-parser ignores.
+pub(super) fn fault(certificate: &[u8]) -> Option<Fault> {
     match EndEntityCert::try_from(&certificate.into()) {
         // The check `purpose` reports unknown critical extensions.
         Ok(_) | Err(Error::UnsupportedCriticalExtension) => None,
-        Err(Error::UnsupportedCertVersion) => Some("is not of version 3"),
-        Err(Error::SignatureAlgorithmMismatch) => Some("names two signature algorithms"),
-        Err(_) => Some("is malformed"),
+        Err(Error::UnsupportedCertVersion) => Some(Fault::Version),
+        Err(Error::SignatureAlgorithmMismatch) => Some(Fault::SignatureAlgorithms),
+        Err(_) => Some(Fault::Malformed),
     }
 }
 

@@ -6,6 +6,7 @@ use super::context::CheckContext;
 use super::finding::{Check, Finding, Status};
 use super::path;
 use crate::bundle::Chain;
+use crate::cert::Fault;
 use crate::text;
 
 /// Checks the chain. If `is_explained`, another finding already explains why clients reject it, and no warning about the
@@ -26,8 +27,9 @@ pub(super) fn check(
             let found = format!("expired at {}", text::rfc3339(issuer.not_after));
             warn(found, "renew the certificate to get a current chain; clients may reject this one");
         }
-        // Clients do not read a root that is sent: they have their own.
-        if let Some(fault) = issuer.fault.filter(|_| !issuer.is_self_issued()) {
+        // Old roots are of version 1.
+        let is_old_root = |fault: &Fault| *fault == Fault::Version && issuer.is_self_issued();
+        if let Some(fault) = issuer.fault.filter(|fault| !is_old_root(fault)) {
             let found = format!("{fault}; TLS clients reject it");
             warn(found, "renew the certificate to get a chain that they accept");
         }
