@@ -197,7 +197,7 @@ impl<'l> Scope<'_, 'l> {
             covers: &|domain| self.names.cover(domain),
             domains: self.domains,
             later_leaf: &|record| self.later_leaf(record),
-            keeps_names: &|record| current.contains(&record) || self.keeps_names(record),
+            keeps_names: &|record| self.keeps_names(record, current.contains(&record)),
             not_needed: &self.not_needed(),
             missed: if self.force { &none } else { self.missed },
             allow: self.allow,
@@ -205,14 +205,15 @@ impl<'l> Scope<'_, 'l> {
         Plan::new(self.account, &request)
     }
 
-    /// Whether the new leaf covers all names of every leaf that the record is known to hold, and at least one is known.
-    fn keeps_names(&self, record: u64) -> bool {
+    /// Whether the new leaf covers all names of every leaf that the record is known to hold, and at least one is known, or
+    /// it `is_current`: edges show the new one.
+    fn keeps_names(&self, record: u64, is_current: bool) -> bool {
         let served = self.survey.leaf_of(record).map(|leaf| &leaf.names);
         let deployed = self.deployments.leaves_in(record);
         let deployed = deployed.iter().map(|stored| &stored.leaf.names);
         let covers = |name: &String| name.parse::<Domain>().is_ok_and(|name| self.names.cover(&name));
         let mut known = served.into_iter().chain(deployed).peekable();
-        known.peek().is_some() && known.flatten().all(covers)
+        (is_current || known.peek().is_some()) && known.flatten().all(covers)
     }
 
     /// The requested sites that need no deployment: other lineages supersede this one there, or they have the leaf.

@@ -375,13 +375,15 @@ fn retry_leaves_what_replaced_its_leaf() {
 #[test]
 fn names_in_a_record_are_kept() {
     let named = |names: [&str; 2]| Leaf { names: names.map(str::to_owned).to_vec(), ..leaf("old", -1) };
-    let rows: [(Option<Leaf>, Vec<Shown>, bool); 6] = [
+    let rows: [(Option<Leaf>, Vec<Shown>, bool); 7] = [
         (None, vec![], false),
         (Some(leaf("old", -1)), vec![], true),
         (Some(named(["a.example", "b.example"])), vec![], false),
         (None, vec![other(leaf("old", -1))], true),
         (Some(leaf("old", -1)), vec![other(named(["a.example", "b.example"]))], false),
         (None, vec![Shown::Expected], true),
+        // The push of what was stored since may be held.
+        (Some(named(["a.example", "b.example"])), vec![Shown::Expected], false),
     ];
     for (number, (stored, shown, is_kept)) in rows.into_iter().enumerate() {
         let scene = Scene::with(|scene| {
