@@ -3,7 +3,6 @@
 //!
 //! A state directory that cannot be written is a warning here: the deployment matters more than its journal.
 
-use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
@@ -371,17 +370,12 @@ pub(crate) fn run_options(
 /// through a record that they share with these, and those that the listing may lack.
 pub(crate) fn recorded_sites(deployed: &Deployed, state: &LineageState) -> Vec<SiteState> {
     let (sites, before) = (&deployed.sites, &state.sites);
-    let by_id: HashMap<u64, &SiteState> = before.iter().filter_map(|site| Some((site.id?, site))).collect();
-    // The bare upload reports no ids.
-    let by_host = LazyCell::new(|| {
-        before.iter().map(|site| (site.domain.host(), site)).collect::<HashMap<&str, &SiteState>>()
-    });
+    let by_host: HashMap<&str, &SiteState> = before.iter().map(|site| (site.domain.host(), site)).collect();
     let is_own = |site: &SiteReport| site.is_required || site.outcome.is_bound();
     let records: HashSet<u64> =
         sites.iter().filter(|site| is_own(site)).filter_map(|site| site.cert_id).collect();
     let recorded = sites.iter().filter_map(|site| {
-        let by_id = site.id.and_then(|id| by_id.get(&id));
-        let known = by_id.or_else(|| by_host.get(site.domain.host())).copied();
+        let known = by_host.get(site.domain.host()).copied();
         if is_own(site) {
             let mut edge = known.map(|known| known.edge.clone()).unwrap_or_default();
             edge.add(site.findings.as_deref());

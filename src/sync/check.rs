@@ -194,8 +194,8 @@ impl<'c, 'a> Check<'c, 'a> {
 
     /// Updates what is recorded of a site.
     pub(super) fn update(&self, known: &mut SiteState, now: OffsetDateTime) {
-        // The bare upload reports no ids, and a site that was created again has another.
-        if let Some((_, reason)) = self.superseded.iter().find(|(site, _)| site.domain == known.domain) {
+        if let Some((site, reason)) = self.superseded.iter().find(|(site, _)| site.domain == known.domain) {
+            known.id = Some(site.id);
             (known.outcome, known.detail) = (Outcome::Superseded, Some(reason.clone()));
             known.edge = EdgeMemory::default();
             return;

@@ -206,8 +206,8 @@ pub(super) fn is_due(hash: u64, seen: OffsetDateTime, now: OffsetDateTime, perio
     turn(now) != turn(seen)
 }
 
-/// The sites that the last deployment reported, by host: the bare upload reports no ids, and a site that was created again
-/// has another.
+/// The sites that the last deployment reported, by host. An id does not identify them: the bare upload reports none, and a
+/// site that is created again gets another.
 struct RecordedSites<'s>(HashMap<&'s str, &'s state::SiteState>);
 
 impl<'s> RecordedSites<'s> {

@@ -52,7 +52,7 @@ fn site(id: u64, domain: &str) -> Site {
 }
 
 fn record(site: &Site) -> Record {
-    let domains = [site.domain.clone()].into_iter().collect();
+    let domains = vec![site.domain.clone()].into();
     Record { id: site.id, name: None, domains, is_system_issued: false }
 }
 
@@ -253,19 +253,24 @@ fn expired_leaf_is_reported() {
 }
 
 #[test]
-fn site_of_bare_upload_is_recorded_as_superseded() {
-    let own = deployed(leaf("aa", 20), &[("a.example", None, Uploaded), ("b.example", Some(2), Served)]);
-    let mut known = own.sites[0].clone();
-    let mut scene = Scene::new(&[|scene| {
-        scene.other = Some(deployed(leaf("bb", 10), &[("a.example", Some(1), Served)]));
-    }]);
-    scene.own = own;
-    scene.decide(|decision| {
-        let Decision::Check(check) = decision else { panic!("no check") };
-        check.update(&mut known, NOW);
-        assert!(check.has_changes(NOW));
-    });
-    assert_eq!(known.outcome, Superseded);
+fn superseded_site_is_recorded_by_its_domain() {
+    // After the bare upload, and if the site was deleted and created again since.
+    for id in [None, Some(9)] {
+        let mut own =
+            deployed(leaf("aa", 20), &[("a.example", None, Uploaded), ("b.example", Some(2), Served)]);
+        own.sites[0].id = id;
+        let mut known = own.sites[0].clone();
+        let mut scene = Scene::new(&[|scene| {
+            scene.other = Some(deployed(leaf("bb", 10), &[("a.example", Some(1), Served)]));
+        }]);
+        scene.own = own;
+        scene.decide(|decision| {
+            let Decision::Check(check) = decision else { panic!("no check") };
+            check.update(&mut known, NOW);
+            assert!(check.has_changes(NOW));
+        });
+        assert_eq!((known.outcome, known.id), (Superseded, Some(1)), "{id:?}");
+    }
 }
 
 #[test]
