@@ -34,10 +34,11 @@ pub(crate) struct Host {
     pub(super) stored: BTreeMap<u64, (usize, usize)>,
     pub(super) has_run_by_hand: bool,
     pub(crate) last_sync: Option<SyncRecord>,
-    /// When anything but `sync` last happened, or lineages took over a site that another had left in the `sync` before.
+    /// When anything but `sync` last happened, or lineages last left sites to others, or these took them over in the next
+    /// `sync`.
     pub(super) disturbed_at: Moment,
     /// The sites that each lineage provided before the last `sync`, and no longer after it.
-    pub(super) handed_over: HashSet<(usize, String)>,
+    pub(super) handed_over: HashSet<(usize, usize)>,
     /// Whether files were restored since the last `sync`, and before it.
     pub(super) has_restored: bool,
     pub(super) had_restored: bool,
@@ -59,13 +60,13 @@ pub(super) struct HostLineage {
     pub(super) state: Option<LineageState>,
     /// When the leaf on disk was written.
     pub(super) written_at: Moment,
-    /// When a run last relied on the service's word.
+    /// When a run last relied on the service's word; at first, when the lineage was added.
     pub(super) unverified_at: Moment,
     /// How long its leaves are valid.
     pub(super) lifetime: Duration,
     pub(super) renews_at: OffsetDateTime,
-    /// The records that the retries of a run by hand which did not end well have changed: at the first time, that disturbs
-    /// the others. `None`: the last run was another.
+    /// The records that retries of an unfinished run by hand have changed; the first change of each is a disturbance. `None`:
+    /// no such run is pending.
     pub(super) retried: Option<BTreeSet<u64>>,
 }
 
@@ -133,19 +134,19 @@ impl Host {
             self.last_sync = Some(SyncRecord::after(last.as_ref(), (exit_code, None), true, world.now));
         }
         let handed_over = &before - &self.provided();
-        let has_taken_over = !std::mem::replace(&mut self.handed_over, handed_over).is_empty();
-        if has_taken_over || !self.handed_over.is_empty() {
+        let before = std::mem::replace(&mut self.handed_over, handed_over);
+        if !(before.is_empty() && self.handed_over.is_empty()) {
             self.disturbed_at = world.moment();
         }
     }
 
     /// The sites that each lineage provides with its leaf.
-    fn provided(&self) -> HashSet<(usize, String)> {
-        let outcomes = self.outcomes().into_iter().enumerate();
-        let outcomes = outcomes.flat_map(|(at, sites)| sites.into_iter().map(move |site| (at, site)));
-        let own =
-            outcomes.filter(|(_, (_, outcome))| !matches!(outcome, Outcome::Superseded | Outcome::Skipped));
-        own.map(|(at, (domain, _))| (at, domain.host().to_owned())).collect()
+    fn provided(&self) -> HashSet<(usize, usize)> {
+        let sites = |(at, sites): (usize, Vec<(Domain, Outcome)>)| {
+            let bound = sites.into_iter().filter(|(_, outcome)| outcome.is_bound());
+            bound.map(move |(domain, _)| (at, World::index_of(&domain)))
+        };
+        self.outcomes().into_iter().enumerate().flat_map(sites).collect()
     }
 
     fn sync_all(&mut self, world: &mut World) -> Option<u8> {
@@ -214,12 +215,13 @@ impl Host {
     pub(super) fn by_hand(&mut self, at: usize, given: Given, force: bool, world: &mut World) {
         self.has_run_by_hand = true;
         let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
-        let before = self.lineages[at].state.clone();
+        let HostLineage { state: before, retried, .. } = &self.lineages[at];
+        let (before, retried) = (before.clone(), retried.clone());
         let run = Run { force, ..self.lineages[at].run(given, Origin::Hand) };
         let result = self.deploy(at, &run, (&listing, &deployments), world);
         let lineage = &mut self.lineages[at];
         if result.is_some_and(|result| result.is_mistake) {
-            (lineage.state, lineage.retried) = (before, None);
+            (lineage.state, lineage.retried) = (before, retried);
         }
     }
 
@@ -264,16 +266,16 @@ impl Host {
         self.sent.check(before.changes(world), before.disturbances, run, world);
         let lists_records = !run.is_upload_only() && world.faults.hides_records_after.is_none();
         self.remember(at, before.changes(world), state.result.is_some(), lists_records);
-        let has_sent = run.origin == Origin::Retry && !before.changes(world).is_empty();
+        let changes = before.changes(world);
+        let is_sending_retry = run.origin == Origin::Retry && !changes.is_empty();
         let lineage = &mut self.lineages[at];
         if run.origin != Origin::Retry {
             let is_unfinished = run.origin == Origin::Hand && state.pending_since.is_some();
             lineage.retried = is_unfinished.then(BTreeSet::new);
         } else if let Some(records) = &mut lineage.retried {
             let known = records.len();
-            let changed =
-                |(Change::Upload { record, .. } | Change::Bind { to: record, .. }): &Change| *record;
-            records.extend(before.changes(world).iter().map(changed));
+            let record = |(Change::Upload { record, .. } | Change::Bind { to: record, .. }): &Change| *record;
+            records.extend(changes.iter().map(record));
             world.disturbances += records.len() - known;
         }
         lineage.state = Some(state);
@@ -281,7 +283,7 @@ impl Host {
             lineage.unverified_at = world.moment();
         }
         // The standing options may ask for more than those of a run by hand that has ended.
-        world.disturbances += usize::from(has_sent && lineage.next_run(world).given != run.given);
+        world.disturbances += usize::from(is_sending_retry && lineage.next_run(world).given != run.given);
         result
     }
 }

@@ -139,24 +139,25 @@ impl BeforeDeployment {
         for change in changes {
             let Change::Upload { record, replaced: Some(replaced), .. } = change else { continue };
             let [old, new] = [*replaced, self.leaf].map(|leaf| &world.leaves[leaf]);
-            let is_now_bound = |at: usize| {
-                changes.iter().any(
-                    |change| matches!(change, Change::Bind { site, to, .. } if *site == at && to == record),
-                )
+            // A site that this deployment bound to the record did not depend on it before.
+            let is_new = |at: usize| {
+                let binds = |change: &Change| matches!(change, Change::Bind { site, to, .. } if *site == at && to == record);
+                changes.iter().any(binds)
             };
-            let bound = world.sites.iter().enumerate();
-            let bound = bound.filter(|(at, site)| site.cert_id == Some(*record) && !is_now_bound(*at));
-            let mut listed = bound.clone().filter(|(at, _)| world.faults.hidden_site != Some(*at)).peekable();
+            let sites = world.sites.iter().enumerate();
+            let bound: Vec<(usize, &ModelSite)> =
+                sites.filter(|(at, site)| site.cert_id == Some(*record) && !is_new(*at)).collect();
             // Some may have received the new leaf already.
             let shows_record = |edge: &ModelEdge| {
                 edge.is_reachable && [Some(*replaced), Some(self.leaf)].contains(&edge.leaf)
             };
             let is_seen = |site: &ModelSite| site.is_enabled && site.edges.iter().all(shows_record);
+            let mut listed = bound.iter().filter(|(at, _)| world.faults.hidden_site != Some(*at)).peekable();
             if world.faults.is_blind || listed.peek().is_none() || !listed.all(|(_, site)| is_seen(site)) {
                 continue;
             }
             let is_lost = |site: &ModelSite| covers(old, site.domain) && !covers(new, site.domain);
-            assert!(!bound.clone().any(|(_, site)| is_lost(site)), "a site loses coverage: {change:?}");
+            assert!(!bound.iter().any(|(_, site)| is_lost(site)), "a site loses coverage: {change:?}");
         }
     }
 
@@ -196,7 +197,7 @@ pub(super) struct Sent(BTreeMap<(Option<usize>, u64, Option<usize>), usize>);
 impl Sent {
     /// No change is repeated unless something happened since: neither an upload nor, in turn with others, a binding. As
     /// long as a push is not confirmed, the site cannot be read, or its edge does not show the leaf, runs upload it again.
-    /// With an incomplete listing, they may bind it to one record or another that holds the leaf.
+    /// While a site cannot be read, no run knows that another has bound it.
     pub(super) fn check(&mut self, changes: &[Change], disturbances: usize, run: &Run, world: &World) {
         for change in changes {
             let (key, is_lagging) = match *change {
@@ -206,7 +207,7 @@ impl Sent {
                         || sites.any(|site| !site.is_synced || !site.is_enabled || !shows(site, leaf));
                     ((None, record, Some(leaf)), replaced == Some(leaf) && is_lagging)
                 }
-                Change::Bind { site, to, .. } => ((Some(site), to, None), false),
+                Change::Bind { site, to, .. } => ((Some(site), to, None), world.faults.is_unreadable),
             };
             if run.force || run.is_unverified() {
                 self.0.remove(&key);
@@ -227,7 +228,7 @@ pub(super) const MAX_LAG: Duration = Duration::hours(7);
 const MAX_UNNOTICED: Duration = Duration::hours(3 + 6);
 
 /// `status --check` reports a leaf that has expired at an edge if a valid one has been on disk for [`MAX_UNNOTICED`], nothing
-/// else happened in that time, and the service was in order for an hour of it.
+/// else happened in that time, no run went without verification, and the service was in order for an hour of it.
 pub(super) fn check_expired(world: &World, host: &Host, judge: impl Fn() -> Vec<Reported>) {
     for (at, site) in world.sites.iter().enumerate().filter(|(_, site)| is_visible(site)) {
         let has_expired = |edge: &&ModelEdge| {
@@ -237,8 +238,9 @@ pub(super) fn check_expired(world: &World, host: &Host, judge: impl Fn() -> Vec<
         };
         for edge in site.edges.iter().filter(has_expired) {
             let Some((_, winner)) = host.latest(at, world) else { continue };
-            let known = winner.written_at.max(winner.unverified_at);
-            let (since, healthy) = known.max(host.disturbed_at).max(edge.since);
+            let HostLineage { written_at, unverified_at, .. } = winner;
+            let (since, healthy) =
+                *[*written_at, *unverified_at, host.disturbed_at, edge.since].iter().max().unwrap();
             // In one `sync`, lineages whose files were restored may supersede each other.
             let is_due = world.now - since > MAX_UNNOTICED
                 && world.healthy - healthy > Duration::HOUR
