@@ -12,7 +12,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 /// A site's domain: a host name, or a wildcard over one label. Compact and cheap to clone: an account may have a million.
 ///
-/// The text is the host, followed by a space and the name as given if that is another.
+/// The text is the host and, if the name was given otherwise, a space, which no host has, and that name.
 #[derive(Clone, Debug)]
 pub struct Domain(SmolStr);
 

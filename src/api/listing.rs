@@ -207,9 +207,9 @@ impl<T: Element> Reader<T> {
             }
             (Next::Value, _) => {
                 let Some((value, length)) = take_or_skip(text, is_last)? else { return Ok(None) };
-                // Null would be the same as an absent field.
-                let json = || text.get(..length).unwrap_or_default().into();
-                self.complete(value.unwrap_or_else(json))?;
+                // What serde_json cannot represent is kept as its text: null would count as absent.
+                let raw = || text.get(..length).unwrap_or_default().into();
+                self.complete(value.unwrap_or_else(raw))?;
                 return self.count_outline(length);
             }
             (Next::FirstItem | Next::ItemEnd, b']') if self.is_in_array => self.end_array()?,

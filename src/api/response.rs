@@ -198,26 +198,26 @@ impl Download {
     /// `json` may hold secrets; in the result, only `key_pem` does.
     fn from_json(json: &Value, redactor: &Redactor) -> Option<Self> {
         let record = find_object(json, &|value| value.get("cert_pem")?.as_str().map(|_| value))?;
-        let text = |name: &str| record.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let text = |name: &str| wire::non_empty_text(record.get(name));
         let key_pem = text("key_pem").map(|key| Secret::new(key.to_owned()));
         let mut shown = record.clone();
         redactor.clean_json(&mut shown);
-        let mut cert = None;
         if let Some(key) = &key_pem {
             let mut redactor = Redactor::default();
             let is_readable = hide_key(key, &mut redactor);
-            // The text of another key also has what the certificate has, such as the public key.
-            cert = shown.get("cert_pem").filter(|_| !is_readable).cloned();
+            // Another key is hidden as text, which has parts of the certificate, such as the public key.
+            let cert = shown.get_mut("cert_pem").filter(|_| !is_readable).map(Value::take);
             redactor.clean_json(&mut shown);
+            shown.get_mut("cert_pem").into_iter().zip(cert).for_each(|(place, cert)| *place = cert);
         }
         let Value::Object(mut json) = shown else { return None };
-        json.extend(cert.map(|cert| ("cert_pem".to_owned(), cert)));
         json.remove("ok");
         Some(Self { cert_pem: text("cert_pem")?.to_owned(), key_pem, json })
     }
 }
 
-/// Hides a downloaded key: its numbers, or all of its text if that is not a readable key. Returns whether it is.
+/// Hides a downloaded key: its numbers, or all of its text if that is not a readable key. Returns whether it is
+/// readable.
 fn hide_key(key: &Secret, redactor: &mut Redactor) -> bool {
     /// Longer than any key. A service may return anything as a key.
     const MAX_KEY_BYTES: usize = 32 << 10;

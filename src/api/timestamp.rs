@@ -78,9 +78,12 @@ fn parse(text: &str) -> Option<Timestamp> {
         return Date::parse(text, &Iso8601::PARSING).ok().map(Timestamp::On);
     };
     let time = time.replace(' ', "").to_ascii_uppercase().replace("UTC", "Z").replace("GMT", "Z");
-    // ISO 8601 forbids separators in the date or the time alone, so the second form has none.
-    let basic = format!("{}T{}", date.replace('-', ""), time.replace(':', ""));
-    date_time(&format!("{date}T{time}")).or_else(|| date_time(&basic))
+    // ISO 8601 allows separators in both or in neither. Without them, a field of one digit would shift the others.
+    let fields = [date, time.split(['.', ',']).next().unwrap_or_default()].into_iter();
+    let mut fields = fields.flat_map(|text| text.split(|c: char| !c.is_ascii_digit()));
+    let basic = || format!("{}T{}", date.replace('-', ""), time.replace(':', ""));
+    let is_padded = fields.all(|digits| digits.len() != 1);
+    date_time(&format!("{date}T{time}")).or_else(|| is_padded.then(basic).and_then(|text| date_time(&text)))
 }
 
 fn date_time(text: &str) -> Option<Timestamp> {
@@ -150,6 +153,10 @@ mod tests {
             json!("2030-13-01T00:00:00Z"),
             json!("2030-1-1"),
             json!("2030-1-1T00:00:00Z"),
+            json!("2030-01-1T00:00:00Z"),
+            json!("2029-12-31T24:0:00Z"),
+            json!("2030-01-01T0:00:00Z"),
+            json!("2029-3-65T00:00:00Z"),
             json!("1 January 2030"),
             json!("+002030-01-01"),
             json!("2030-01-01T00:00:60"),

@@ -35,7 +35,8 @@ pub(crate) struct Record {
 #[derive(Clone, Debug)]
 pub(crate) enum Domains {
     One(Domain),
-    Others(Box<[Domain]>),
+    /// None or several.
+    Many(Box<[Domain]>),
 }
 
 /// A domain that the service accelerates (section 2.3).
@@ -234,7 +235,7 @@ impl Listed for Record {
         // Nearly always the name is the domain, and need not be stored twice.
         let domain = domains.iter().find(|domain| Some(domain.spelled()) == name);
         let name = domain.cloned().or_else(|| name?.parse().ok());
-        let domains = domains.into_iter().collect();
+        let domains = domains.into();
         Some(Self { id: id(fields.id.as_ref()?)?, name, domains, is_system_issued })
     }
 
@@ -259,10 +260,12 @@ impl Listed for Site {
             cert_id: binding.as_ref().ok().copied().flatten(),
             unreadable_cert_id: binding.err().map(Into::into),
             config_synced: flag(&fields.config_synced).unwrap_or(false),
-            cname: text(fields.cname.as_ref()).filter(|name| name.len() <= MAX_HOST_NAME).map(Into::into),
+            cname: non_empty_text(fields.cname.as_ref())
+                .filter(|name| name.len() <= MAX_HOST_NAME)
+                .map(Into::into),
             enabled: flag(&fields.enabled).unwrap_or(true),
             https_enabled: flag(&fields.https_enabled).unwrap_or(true),
-            disabled_reason: text(fields.disabled_reason.as_ref()).map(Into::into),
+            disabled_reason: non_empty_text(fields.disabled_reason.as_ref()).map(Into::into),
         })
     }
 
@@ -285,11 +288,11 @@ impl Record {
     }
 }
 
-impl FromIterator<Domain> for Domains {
-    fn from_iter<I: IntoIterator<Item = Domain>>(domains: I) -> Self {
-        match <[Domain; 1]>::try_from(Vec::from_iter(domains)) {
+impl From<Vec<Domain>> for Domains {
+    fn from(domains: Vec<Domain>) -> Self {
+        match <[Domain; 1]>::try_from(domains) {
             Ok([domain]) => Self::One(domain),
-            Err(domains) => Self::Others(domains.into()),
+            Err(domains) => Self::Many(domains.into()),
         }
     }
 }
@@ -300,7 +303,7 @@ impl Deref for Domains {
     fn deref(&self) -> &[Domain] {
         match self {
             Self::One(domain) => slice::from_ref(domain),
-            Self::Others(domains) => domains,
+            Self::Many(domains) => domains,
         }
     }
 }
@@ -359,7 +362,7 @@ impl Uploaded {
 }
 
 /// A text that is not empty.
-fn text(value: Option<&Value>) -> Option<&str> {
+pub(super) fn non_empty_text(value: Option<&Value>) -> Option<&str> {
     value?.as_str().filter(|text| !text.is_empty())
 }
 
@@ -391,7 +394,7 @@ pub(super) fn text_or_json(json: &Value) -> String {
 
 /// The names of dropped fields, beside the site or in its wrapper.
 fn ignored_fields(json: &Value) -> Vec<String> {
-    let own = json.get("ignored_fields").map(names).unwrap_or_default();
+    let own = json.get("ignored_fields").map(field_names).unwrap_or_default();
     if !own.is_empty() {
         return own;
     }
@@ -399,7 +402,7 @@ fn ignored_fields(json: &Value) -> Vec<String> {
 }
 
 /// A missed name would make a failure look like a success, so every value that is not empty counts.
-fn names(ignored: &Value) -> Vec<String> {
+fn field_names(ignored: &Value) -> Vec<String> {
     match ignored {
         Value::Array(items) => items.iter().map(text_or_json).collect(),
         Value::Object(fields) => fields.keys().cloned().collect(),

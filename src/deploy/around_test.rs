@@ -233,7 +233,7 @@ fn record(rng: &mut Rng, id: u64, domains: &[Domain]) -> Record {
         // Two records rarely have the same id.
         id: if rng.u8(..24) == 0 { rng.u64(1..=8) } else { id },
         name,
-        domains: (0..several).map(|_| any(rng, domains)).collect(),
+        domains: (0..several).map(|_| any(rng, domains)).collect::<Vec<_>>().into(),
         is_system_issued,
     }
 }

@@ -42,15 +42,14 @@ impl<'a> Planner<'_, 'a> {
         })
     }
 
-    /// Fails if a site that cannot be seen may lose coverage. What a record holds may have changed unnoticed if no listed
-    /// site is bound to it.
+    /// Fails if a site that is not listed may lose coverage. What is known of a record counts only while a listed site is
+    /// bound to it: otherwise, its certificate may have been replaced unnoticed.
     fn hidden_sites(&self, id: u64) -> Option<Blocker> {
-        let PlanRequest { allow, covers, .. } = self.request;
-        let keeps_names = self.listing.sites_bound_to(id).next().is_some() && (self.request.keeps_names)(id);
+        let PlanRequest { allow, covers, keeps_names, .. } = self.request;
         let is_hidden = self.listing.listing().sites.gaps.iter().any(|gap| gap.may_hide_binding(id))
             || self.listing.unreadable_bindings().any(|site| !covers(&site.domain));
-        let is_guarded =
-            is_hidden && !allow.guards.allow_partial && !allow.guards.allow_shrink && !keeps_names;
+        let is_safe = || self.listing.sites_bound_to(id).next().is_some() && keeps_names(id);
+        let is_guarded = is_hidden && !allow.guards.allow_partial && !allow.guards.allow_shrink && !is_safe();
         is_guarded.then_some(Blocker::HiddenSites(id))
     }
 

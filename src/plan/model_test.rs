@@ -311,10 +311,11 @@ impl ModelRecord {
     }
 
     fn to_record(&self, id: u64, domains: &[Domain]) -> Record {
+        let listed: Vec<Domain> = self.domains.iter().map(|domain| domains[*domain].clone()).collect();
         Record {
             id,
             name: self.name.map(|name| domains[name].clone()),
-            domains: self.domains.iter().map(|domain| domains[*domain].clone()).collect(),
+            domains: listed.into(),
             is_system_issued: self.is_system_issued,
         }
     }

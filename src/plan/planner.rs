@@ -116,12 +116,12 @@ impl<'a> Planner<'_, 'a> {
     /// Binds sites to a record that is uploaded anyway, or else to one that an upload for one of them provides.
     fn bind(&mut self, unplaced: Vec<Unplaced<'a>>) {
         if self.plan.uploads.is_empty() {
-            let ids: HashSet<u64> = unplaced.iter().map(|unplaced| unplaced.site.id).collect();
+            let to_bind: HashSet<u64> = unplaced.iter().map(|unplaced| unplaced.site.id).collect();
             let domains = unplaced.iter().flat_map(|unplaced| unplaced.domains.iter().copied());
             let harmless = domains.filter(|domain| self.guard(domain).is_none());
-            // Prefer a record that no other site depends on. Those to be bound do not count: the next run would prefer
-            // another record.
-            if let Some(domain) = harmless.min_by_key(|domain| self.dependents(domain, &ids)) {
+            // Prefer a record that no other site depends on. The sites to bind do not count: each run would prefer the
+            // record that the run before had left.
+            if let Some(domain) = harmless.min_by_key(|domain| self.dependents(domain, &to_bind)) {
                 self.upload(domain);
             }
         }
@@ -185,10 +185,10 @@ impl<'a> Planner<'_, 'a> {
         self.listing.records_stored_for(domain.host()).collect()
     }
 
-    /// How many sites but these are bound to the records that an upload for a domain may replace.
-    fn dependents(&self, domain: &Domain, except: &HashSet<u64>) -> usize {
+    /// How many sites, apart from those to bind, are bound to the records that an upload for a domain may replace.
+    fn dependents(&self, domain: &Domain, to_bind: &HashSet<u64>) -> usize {
         let stored = self.listing.records_stored_for(domain.host());
         let bound = stored.flat_map(|record| self.listing.sites_bound_to(record.id));
-        bound.filter(|site| !except.contains(&site.id)).count()
+        bound.filter(|site| !to_bind.contains(&site.id)).count()
     }
 }

@@ -37,7 +37,8 @@ pub(crate) struct PlanRequest<'a> {
     pub(crate) domains: &'a [Domain],
     /// Returns the leaf in a record if the new one is not to replace it, because it was issued later.
     pub(crate) later_leaf: &'a dyn Fn(u64) -> Option<RecordLeaf>,
-    /// Whether the new certificate is known to cover all names of the one in a record, so that no site can lose coverage.
+    /// Whether the new certificate covers all names of what a record is known to hold. Another client may have replaced that
+    /// if no listed site is bound to the record.
     pub(crate) keeps_names: &'a dyn Fn(u64) -> bool,
     /// The sites that need no deployment, by id.
     pub(crate) not_needed: &'a HashMap<u64, NotNeeded>,

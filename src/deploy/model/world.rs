@@ -251,7 +251,7 @@ impl World {
         let records = self.records.iter().map(|(id, record)| Record {
             id: *id,
             name: Some(Self::domain(record.domain)),
-            domains: [Self::domain(record.domain)].into_iter().collect(),
+            domains: vec![Self::domain(record.domain)].into(),
             is_system_issued: record.is_system_issued,
         });
         let Faults { hidden_site, hides_records_after: last, .. } = self.faults;
