@@ -42,8 +42,8 @@ impl<'a> Planner<'_, 'a> {
         })
     }
 
-    /// Fails if a site that is not listed may lose coverage. What is known of a record counts only while a listed site is
-    /// bound to it: otherwise, its certificate may have been replaced unnoticed.
+    /// Fails if a site that is not listed may lose coverage. Knowledge of a record counts only while a listed site is bound
+    /// to it: otherwise, its certificate may have been replaced unnoticed.
     fn hidden_sites(&self, id: u64) -> Option<Blocker> {
         let PlanRequest { allow, covers, keeps_names, .. } = self.request;
         let is_hidden = self.listing.listing().sites.gaps.iter().any(|gap| gap.may_hide_binding(id))

@@ -34,6 +34,8 @@ const SET: u8 = 0x31;
 
 /// The variable fields of a certificate; everything else is valid.
 pub struct ForgedCert<'a> {
+    /// 2 stands for version 3, and 0 for version 1, which has no extensions.
+    pub version: u8,
     /// A common name, or several attributes as in `/C=US/O=Example/CN=Root`.
     pub subject: &'a str,
     /// The issuer's name, in the same notation.
@@ -57,6 +59,7 @@ pub struct ForgedCert<'a> {
 impl Default for ForgedCert<'_> {
     fn default() -> Self {
         Self {
+            version: 2,
             subject: "a.example",
             issuer: "Private CA",
             seed: 1,
@@ -85,7 +88,7 @@ impl ForgedCert<'_> {
         let key = or(&self.key, sequence(&[ed25519, tlv(BIT_STRING, &public_key)]));
         let [from, until] = self.validity.map(|(tag, date)| tlv(tag, date.as_bytes()));
         let mut fields = vec![
-            tlv(0xa0, &tlv(INTEGER, &[2])),
+            if self.version == 0 { Vec::new() } else { tlv(0xa0, &tlv(INTEGER, &[self.version])) },
             tlv(INTEGER, &[1]),
             algorithm.clone(),
             name(self.issuer),
