@@ -78,19 +78,11 @@ fn parse(text: &str) -> Option<Timestamp> {
         return Date::parse(text, &Iso8601::PARSING).ok().map(Timestamp::On);
     };
     let time = time.replace(' ', "").to_ascii_uppercase().replace("UTC", "Z").replace("GMT", "Z");
-    // ISO 8601 allows separators in both or in neither. Without them, a field of one digit would shift the others.
-    let fields = [date, time.split(['.', ',']).next().unwrap_or_default()].into_iter();
-    let mut fields = fields.flat_map(|text| text.split(|c: char| !c.is_ascii_digit()));
-    let basic = || format!("{}T{}", date.replace('-', ""), time.replace(':', ""));
-    let is_padded = fields.all(|digits| digits.len() != 1);
-    date_time(&format!("{date}T{time}")).or_else(|| is_padded.then(basic).and_then(|text| date_time(&text)))
-}
-
-fn date_time(text: &str) -> Option<Timestamp> {
-    if let Ok(at) = OffsetDateTime::parse(text, &Iso8601::PARSING) {
+    let text = format!("{date}T{time}");
+    if let Ok(at) = OffsetDateTime::parse(&text, &Iso8601::PARSING) {
         return utc(at);
     }
-    let local = PrimitiveDateTime::parse(text, &Iso8601::PARSING).ok()?;
+    let local = PrimitiveDateTime::parse(&text, &Iso8601::PARSING).ok()?;
     local.replace_nanosecond(0).ok().map(Timestamp::Local)
 }
 
@@ -118,8 +110,6 @@ mod tests {
             json!("2030-01-01T00:00:00,123456Z"),
             json!("2030-01-01T00:00Z"),
             json!("20300101T000000Z"),
-            json!("2030-01-01T000000+0000"),
-            json!("20300101T08:00:00+08:00"),
             json!("2030-01-01 00:00:00 UTC"),
             json!("2030-01-01t08:00:00 +0800"),
             json!("2030-01-01T00:00:00+00:00"),
@@ -152,11 +142,6 @@ mod tests {
             json!("0001-01-01T00:00:00Z"),
             json!("2030-13-01T00:00:00Z"),
             json!("2030-1-1"),
-            json!("2030-1-1T00:00:00Z"),
-            json!("2030-01-1T00:00:00Z"),
-            json!("2029-12-31T24:0:00Z"),
-            json!("2030-01-01T0:00:00Z"),
-            json!("2029-3-65T00:00:00Z"),
             json!("1 January 2030"),
             json!("+002030-01-01"),
             json!("2030-01-01T00:00:60"),

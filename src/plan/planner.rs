@@ -130,7 +130,8 @@ impl<'a> Planner<'_, 'a> {
             let any = own.or_else(|| (!self.plan.uploads.is_empty()).then_some(0));
             let action = match (any, blocker) {
                 (Some(upload), blocker) => Action::Bind(upload, blocker),
-                (None, Some(blocker)) => Action::Leave(blocker),
+                // If it may be bound, something else keeps it from that.
+                (None, Some(blocker)) => Action::Leave(self.guard(&site.domain).unwrap_or(blocker)),
                 (None, None) => Action::Leave(self.guard(&site.domain).unwrap_or(Blocker::NoRecord)),
             };
             self.assign(site, action);

@@ -260,9 +260,12 @@ fn hidden_sites_are_guarded() {
         }
         assert_eq!(listed(true).steps(NOTHING), REPLACED, "{sites}");
     }
-    let sites = json!({"sites": [{"id": 10, "domain": "a.example", "cert_id": null}], "total": 2});
-    let listed = Listed { sites, keeps_names: true, ..Listed::default() };
-    assert_eq!(listed.steps(NOTHING), [guarded], "no listed site shows what the record holds now");
+    // No listed site shows what the record holds now.
+    for (record, allow) in [(json!(null), NOTHING), (json!(4), REBIND)] {
+        let sites = json!({"sites": [{"id": 10, "domain": "a.example", "cert_id": record}], "total": 2});
+        let listed = Listed { sites, keeps_names: true, ..Listed::default() };
+        assert_eq!(listed.steps(allow), [guarded], "{record}");
+    }
 }
 
 /// An upload may replace a record that is not listed.
