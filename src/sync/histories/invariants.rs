@@ -152,8 +152,8 @@ impl BeforeDeployment {
                 edge.is_reachable && [Some(*replaced), Some(self.leaf)].contains(&edge.leaf)
             };
             let is_seen = |site: &ModelSite| site.is_enabled && site.edges.iter().all(shows_record);
-            let mut listed = bound.iter().filter(|(at, _)| world.faults.hidden_site != Some(*at)).peekable();
-            if world.faults.is_blind || listed.peek().is_none() || !listed.all(|(_, site)| is_seen(site)) {
+            let mut listed = bound.iter().filter(|(at, _)| world.faults.hidden_site != Some(*at));
+            if world.faults.is_blind || !listed.all(|(_, site)| is_seen(site)) {
                 continue;
             }
             let is_lost = |site: &ModelSite| covers(old, site.domain) && !covers(new, site.domain);
