@@ -85,9 +85,9 @@ fn find_fields<'a>(json: &'a Value, name: &'a str) -> Box<dyn Iterator<Item = &'
 
 /// Reads a count, also with spaces around it. A positive number that is no integer, or too large for one, counts as more than can be listed.
 fn number(value: &Value) -> Option<u64> {
-    let is_positive = value.as_f64().is_some_and(|number| number > 0.0);
-    let padded = || value.as_str()?.trim().parse().ok();
-    wire::id(value).or_else(padded).or_else(|| is_positive.then_some(u64::MAX))
+    let text = || value.as_str().map(str::trim);
+    let is_positive = value.as_f64().or_else(|| text()?.parse().ok()).is_some_and(|number: f64| number > 0.0);
+    wire::id(value).or_else(|| text()?.parse().ok()).or_else(|| is_positive.then_some(u64::MAX))
 }
 
 /// The error that a successful response reports. Only wrappers count: other objects may have fields of the same

@@ -125,6 +125,10 @@ mod tests {
             (json!({"sites": [site], "total": 9}), Some(only.clone())),
             (json!({"sites": [site], "total": "9"}), Some(only.clone())),
             (json!({"sites": [site], "total": " 9"}), Some(only.clone())),
+            (
+                json!({"sites": [site], "total": "9.5"}),
+                Some("the service lists only 1 of 18446744073709551615 sites".into()),
+            ),
             (json!({"sites": [site, site], "total": 9}), Some(only.clone())),
             (json!({"sites": [site, site]}), None),
             (json!({"sites": [site], "total": 9.0}), Some(only.clone())),

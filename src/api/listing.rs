@@ -207,8 +207,8 @@ impl<T: Element> Reader<T> {
             }
             (Next::Value, _) => {
                 let Some((value, length)) = take_or_skip(text, is_last)? else { return Ok(None) };
-                // What serde_json cannot represent is kept as its text: null would count as absent.
-                let raw = || text.get(..length).unwrap_or_default().into();
+                // What serde_json cannot represent: null would count as absent, and a text as that of the field.
+                let raw = || json!({"message": text.get(..length)});
                 self.complete(value.unwrap_or_else(raw))?;
                 return self.count_outline(length);
             }

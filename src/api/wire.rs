@@ -160,7 +160,8 @@ impl Fields {
 
     /// What they show of an element that cannot be read.
     fn unreadable(&self) -> Unreadable {
-        let domains = self.domains();
+        let mut domains = self.domains();
+        domains.shrink_to_fit();
         let has_none =
             self.domain.as_ref().and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
         Unreadable {
