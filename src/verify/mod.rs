@@ -106,9 +106,10 @@ impl<'a> Edge<'a> {
         deadline: Deadline,
     ) {
         let mut pause = FIRST_PAUSE;
-        for _ in 0..MAX_ATTEMPTS {
+        for attempt in 1..=MAX_ATTEMPTS {
             self.observe(domain, cname, view, deadline).await;
-            if !view.has_broken_connection() || deadline.left() <= pause {
+            let is_last = attempt == MAX_ATTEMPTS || deadline.left() <= pause;
+            if is_last || !view.has_broken_connection() {
                 break;
             }
             sleep(pause).await;
