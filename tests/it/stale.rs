@@ -90,6 +90,16 @@ fn unread_site_is_not_verified() {
 }
 
 #[test]
+fn site_is_read_once_more_after_the_wait() {
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
+    call(&service, &lineage).succeeds();
+    // Longer than a reading during the wait may take, and shorter than the last one.
+    fail_rereading(&service, Fault::stall("GET /api/me/sites", 1.2));
+    let hook = call(&service, &lineage).facing("127.0.0.1:1").args(["--force", "--wait", "1"]);
+    assert_eq!(hook.succeeds().sites(), ["a.example: synced"]);
+}
+
+#[test]
 fn refused_name_is_stale() {
     // All addresses refuse the name, and one of two does.
     at_once([0, 1], |served| {
