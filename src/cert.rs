@@ -44,7 +44,7 @@ pub struct Certificate {
     pub usage: Usage,
     /// The hash function of its signature, if it is a broken one.
     pub broken_hash: Option<&'static str>,
-    /// Why TLS clients cannot read it: `is malformed`. `None` if they can, or if it was not parsed strictly.
+    /// Why TLS clients cannot read it; `None` if they can, or if it was not parsed strictly.
     pub fault: Option<Fault>,
 }
 

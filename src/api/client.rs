@@ -38,11 +38,10 @@ impl Client {
 
     /// Removes the secrets of this client's task from a site that another one has read.
     pub(crate) fn clean_site(&self, site: &Site) -> Site {
-        let clean = |text: &str| self.clean(text);
         Site {
-            unreadable_cert_id: site.unreadable_cert_id.as_deref().map(|text| clean(text).into()),
-            cname: site.cname.as_deref().map(|name| clean(name).into()),
-            disabled_reason: site.disabled_reason.as_deref().map(|text| clean(text).into()),
+            unreadable_cert_id: site.unreadable_cert_id.as_deref().map(|text| self.clean(text).into()),
+            cname: site.cname.as_deref().map(|text| self.clean(text).into()),
+            disabled_reason: site.disabled_reason.as_deref().map(|text| self.clean(text).into()),
             ..site.clone()
         }
     }

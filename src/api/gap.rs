@@ -83,7 +83,8 @@ fn find_fields<'a>(json: &'a Value, name: &'a str) -> Box<dyn Iterator<Item = &'
     Box::new(json.get(name).into_iter().chain(inner.flat_map(move |value| find_fields(value, name))))
 }
 
-/// Reads a count, also with spaces around it. A positive number that is no integer, or too large for one, counts as more than can be listed.
+/// Reads a count, also with spaces around it. A positive number that is no integer, or too large for one, counts as more
+/// than can be listed.
 fn number(value: &Value) -> Option<u64> {
     let text = || value.as_str().map(str::trim);
     let is_positive = value.as_f64().or_else(|| text()?.parse().ok()).is_some_and(|number: f64| number > 0.0);

@@ -207,7 +207,7 @@ impl<T: Element> Reader<T> {
             }
             (Next::Value, _) => {
                 let Some((value, length)) = take_or_skip(text, is_last)? else { return Ok(None) };
-                // What serde_json cannot represent: null would count as absent, and a text as that of the field.
+                // A value that serde_json cannot represent: null would count as absent, and its text as a valid value.
                 let raw = || json!({"message": text.get(..length)});
                 self.complete(value.unwrap_or_else(raw))?;
                 return self.count_outline(length);

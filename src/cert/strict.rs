@@ -20,7 +20,7 @@ const VALIDITY: usize = 3;
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 
-/// Why webpki cannot read a certificate: a clause whose subject it is.
+/// Why webpki cannot read a certificate. Its text continues a sentence about the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     #[error("is not of version 3")]
@@ -31,7 +31,7 @@ pub enum Fault {
     Malformed,
 }
 
-/// Lets webpki read a certificate: it compares tags that x509-parser ignores.
+/// Returns why webpki cannot read a certificate. It compares tags that x509-parser ignores.
 pub(super) fn fault(certificate: &[u8]) -> Option<Fault> {
     match EndEntityCert::try_from(&certificate.into()) {
         // The check `purpose` reports unknown critical extensions.

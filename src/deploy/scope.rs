@@ -205,8 +205,8 @@ impl<'l> Scope<'_, 'l> {
         Plan::new(self.account, &request)
     }
 
-    /// Whether the new leaf covers all names of every leaf that the record is known to hold, and at least one is known, or
-    /// it `is_current`: edges show the new one.
+    /// Whether the new leaf covers all names of every leaf that the record is known to hold. At least one must be known,
+    /// unless edges show the new leaf (`is_current`).
     fn keeps_names(&self, record: u64, is_current: bool) -> bool {
         let served = self.survey.leaf_of(record).map(|leaf| &leaf.names);
         let deployed = self.deployments.leaves_in(record);

@@ -128,11 +128,10 @@ impl<'a> Planner<'_, 'a> {
         for Unplaced { site, blocker, domains } in unplaced {
             let own = domains.iter().find_map(|domain| self.uploads.get(domain.host()).copied());
             let any = own.or_else(|| (!self.plan.uploads.is_empty()).then_some(0));
-            let action = match (any, blocker) {
-                (Some(upload), blocker) => Action::Bind(upload, blocker),
-                // If it may be bound, something else keeps it from that.
-                (None, Some(blocker)) => Action::Leave(self.guard(&site.domain).unwrap_or(blocker)),
-                (None, None) => Action::Leave(self.guard(&site.domain).unwrap_or(Blocker::NoRecord)),
+            let action = match any {
+                Some(upload) => Action::Bind(upload, blocker),
+                // It might be bound if a guard did not refuse the upload.
+                None => Action::Leave(self.guard(&site.domain).or(blocker).unwrap_or(Blocker::NoRecord)),
             };
             self.assign(site, action);
         }

@@ -73,7 +73,7 @@ pub static SCENARIOS: [Scenario; 11] = [
     Scenario {
         name: "revoked-key",
         summary: "the service has revoked the API key",
-        why: "when the API key has been replaced, the next renewal fails, and often nobody notices",
+        why: "once an API key is revoked, every renewal fails, often without anyone noticing",
         shown: "the hook named the cause and recorded the renewal, and `edgecert sync` deployed it with a new key",
         takes_lineage: false,
         play: service::revoked_key,
