@@ -100,6 +100,18 @@ fn site_is_read_once_more_after_the_wait() {
 }
 
 #[test]
+fn edge_is_checked_once_more_after_slow_readings() {
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
+    call(&service, &lineage).succeeds();
+    lineage.renew(&["a.example"]);
+    service.hold_pushes(true);
+    // The first reading, which shows no push yet, and the second, which is given up, take most of the wait.
+    fail_rereading(&service, Fault::stall("GET /api/me/sites", 0.8));
+    let output = call(&service, &lineage).args(["--wait", "2"]).exits_with(75);
+    assert_eq!(output.sites(), ["a.example: stale"]);
+}
+
+#[test]
 fn refused_name_is_stale() {
     // All addresses refuse the name, and one of two does.
     at_once([0, 1], |served| {
