@@ -41,7 +41,10 @@ pub(super) fn decide<'c, 'a>(
     let has_all = sites.len() >= lineage.domains.len();
     let (kept, superseded) = split(&lineage, sites, account, deployments, now);
     let is_recorded = recorded.are_superseded(&superseded);
-    if kept.is_empty() && !superseded.is_empty() && has_all {
+    let is_superseded = kept.is_empty() && !superseded.is_empty();
+    // Nobody else looks at the sites that it only reached.
+    let has_reached = |known: &state::SiteState| !lineage.is_for(&known.domain) && known.outcome.is_bound();
+    if is_superseded && has_all && !lineage.sites.iter().any(has_reached) {
         // An incomplete listing may lack sites that no other lineage is for.
         let is_whole = !lineage.domains.is_empty() || account.gap_for(&lineage).is_none();
         let are_all_recorded = lineage.sites.iter().all(|site| site.outcome == Outcome::Superseded);
@@ -77,10 +80,12 @@ pub(super) fn decide<'c, 'a>(
     let sites = sites_to_check(&lineage, &recorded, sites, is_due);
     // One that is no longer reached has to be recorded as such.
     let has_stale = lineage.sites.iter().any(|site| site.outcome == Outcome::Stale);
-    if sites.is_empty() && is_recorded && !has_stale {
-        Decision::Unchanged
-    } else {
+    if !sites.is_empty() || !is_recorded || has_stale {
         Decision::Check(Check::new(lineage, superseded, sites, is_due))
+    } else if is_superseded {
+        Decision::Superseded
+    } else {
+        Decision::Unchanged
     }
 }
 

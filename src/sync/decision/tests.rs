@@ -241,6 +241,26 @@ fn reached_sites_are_checked_while_they_share_the_record() {
 }
 
 #[test]
+fn reached_sites_are_checked_although_the_lineage_is_superseded() {
+    const SUPERSEDED_ON_A: Edit = |scene| {
+        scene.other = Some(deployed(leaf("bb", 10), &[("a.example", Some(1), Served)]));
+        scene.own.sites[0].outcome = Superseded;
+    };
+    assert_decisions(&[
+        (&[FOR_A, SUPERSEDED_ON_A], "superseded"),
+        (&[FOR_A, SUPERSEDED_ON_A, DUE], "check all [2], 1 superseded"),
+        (&[FOR_A, SUPERSEDED_ON_A, |scene| scene.own.sites[1].outcome = Uploaded], "check [2], 1 superseded"),
+        (
+            &[FOR_A, SUPERSEDED_ON_A, |scene| {
+                scene.own.sites[1].outcome = Stale;
+                scene.sites[1].cert_id = Some(9);
+            }],
+            "check [], 1 superseded",
+        ),
+    ]);
+}
+
+#[test]
 fn expired_leaf_is_reported() {
     assert_decisions(&[
         (&[|scene| scene.own = deployed(leaf("aa", 90), &both(Served, Served))], "unchanged"),
