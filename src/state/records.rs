@@ -107,7 +107,8 @@ impl LineageState {
         // Not `records()`: this run has ended.
         let mut memory = std::mem::take(&mut self.records);
         if let (Some(service), Some(leaf)) = (&self.service, &self.leaf) {
-            let served = sites.iter().filter(|site| site.outcome == Outcome::Served);
+            // Sites that earlier runs reported have their leaf already.
+            let served = sites.iter().filter(|site| site.leaf.is_none() && site.outcome == Outcome::Served);
             let observed = served.filter_map(|site| site.cert_id);
             let records = memory.without_known(service, leaf, observed);
             memory.add(service, leaf, now, &Stored { records, is_seen: true, ..Stored::default() });
@@ -191,6 +192,16 @@ mod tests {
         assert_eq!(observed("bb", DAY_1), [5, 6]);
         assert_eq!(observed("bb", ISSUED), [5, 6]);
         assert_eq!(observed("bb", ISSUED - time::Duration::DAY), [6], "an earlier leaf");
+    }
+
+    #[test]
+    fn site_that_was_not_listed_shows_nothing() {
+        let mut state = begin(None, leaf("aa", ISSUED), DAY_1);
+        finish(&mut state, 0, served(), &ChangedRecords::default(), DAY_1);
+        let hidden = state.sites.clone();
+        let mut state = begin(Some(state), leaf("bb", DAY_1), DAY_2);
+        finish(&mut state, 76, hidden, &ChangedRecords::default(), DAY_2);
+        assert_eq!(shown(&state.records()), ["aa [5] []"]);
     }
 
     #[test]
