@@ -110,6 +110,13 @@ impl EdgeView {
         self.addresses.values().any(Observation::is_other)
     }
 
+    /// Whether an address served a leaf that does not cover the site, or that cannot be read.
+    pub(crate) fn has_foreign_leaf(&self) -> bool {
+        self.addresses.values().any(|observation| {
+            matches!(observation, Observation::Other { leaf, .. } if !leaf.as_ref().is_some_and(|leaf| leaf.covers_site))
+        })
+    }
+
     /// The addresses that have not served the expected leaf.
     pub(super) fn pending(&self) -> Vec<SocketAddr> {
         let pending = self.addresses.iter().filter(|(_, observation)| !observation.is_expected());
