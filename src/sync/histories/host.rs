@@ -34,6 +34,8 @@ pub(crate) struct Host {
     pub(super) stored: BTreeMap<u64, (usize, usize)>,
     pub(super) has_run_by_hand: bool,
     pub(crate) last_sync: Option<SyncRecord>,
+    /// When each `sync` that reached the service ended.
+    pub(super) synced: Vec<OffsetDateTime>,
     /// When anything but `sync` last happened, or lineages last left sites to others, or these took them over in the next
     /// `sync`.
     pub(super) disturbed_at: Moment,
@@ -77,6 +79,7 @@ impl Host {
             stored: BTreeMap::new(),
             has_run_by_hand: false,
             last_sync: None,
+            synced: Vec::new(),
             disturbed_at,
             handed_over: HashSet::new(),
             has_restored: false,
@@ -132,6 +135,7 @@ impl Host {
         if let Some(exit_code) = self.sync_all(world) {
             let last = self.last_sync.take();
             self.last_sync = Some(SyncRecord::after(last.as_ref(), (exit_code, None), true, world.now));
+            self.synced.extend(world.faults.outage.is_none().then_some(world.now));
         }
         let handed_over = &before - &self.provided();
         let before = std::mem::replace(&mut self.handed_over, handed_over);
@@ -264,18 +268,29 @@ impl Host {
         }
         before.check(&state, result.as_ref(), run, world);
         self.sent.check(before.changes(world), before.disturbances, run, world);
+        // An edge that is left behind may show it for another record than the one that holds it.
+        let served = result.iter().flat_map(|result| &result.served);
+        let seen: Vec<u64> =
+            served.filter_map(|site| world.sites[usize::try_from(*site).unwrap() - 1].cert_id).collect();
+        let leaf = self.lineages[at].leaf;
+        self.stored.retain(|record, (_, stored)| *stored == leaf || !seen.contains(record));
         let lists_records = !run.is_upload_only() && world.faults.hides_records_after.is_none();
         self.remember(at, before.changes(world), state.result.is_some(), lists_records);
         let changes = before.changes(world);
-        let is_sending_retry = run.origin == Origin::Retry && !changes.is_empty();
+        let is_sending = matches!(run.origin, Origin::Retry | Origin::Hand) && !changes.is_empty();
         let lineage = &mut self.lineages[at];
         if run.origin != Origin::Retry {
             let is_unfinished = run.origin == Origin::Hand && state.pending_since.is_some();
             lineage.retried = is_unfinished.then(BTreeSet::new);
         } else if let Some(records) = &mut lineage.retried {
             let known = records.len();
-            let record = |(Change::Upload { record, .. } | Change::Bind { to: record, .. }): &Change| *record;
-            records.extend(changes.iter().map(record));
+            // What a run that was killed or without a response stored, the next one does not know.
+            let known_record = |change: &Change| match change {
+                Change::Upload { is_lost: true, .. } => None,
+                Change::Upload { record, .. } | Change::Bind { to: record, .. } => Some(*record),
+            };
+            let is_finished = state.result.is_some();
+            records.extend(changes.iter().filter(|_| is_finished).filter_map(known_record));
             world.disturbances += records.len() - known;
         }
         lineage.state = Some(state);
@@ -283,7 +298,7 @@ impl Host {
             lineage.unverified_at = world.moment();
         }
         // The standing options may ask for more than those of a run by hand that has ended.
-        world.disturbances += usize::from(is_sending_retry && lineage.next_run(world).given != run.given);
+        world.disturbances += usize::from(is_sending && lineage.next_run(world).given != run.given);
         result
     }
 }

@@ -228,7 +228,8 @@ pub(super) const MAX_LAG: Duration = Duration::hours(7);
 const MAX_UNNOTICED: Duration = Duration::hours(3 + 6);
 
 /// `status --check` reports a leaf that has expired at an edge if a valid one has been on disk for [`MAX_UNNOTICED`], nothing
-/// else happened in that time, no run went without verification, and the service was in order for an hour of it.
+/// else happened in that time, no run went without verification, and the service was in order for an hour of it. Until
+/// the next `sync`, it reports that this is late; a deployment is pending only since then.
 pub(super) fn check_expired(world: &World, host: &Host, judge: impl Fn() -> Vec<Reported>) {
     for (at, site) in world.sites.iter().enumerate().filter(|(_, site)| is_visible(site)) {
         let has_expired = |edge: &&ModelEdge| {
@@ -242,7 +243,9 @@ pub(super) fn check_expired(world: &World, host: &Host, judge: impl Fn() -> Vec<
             let (since, healthy) =
                 *[*written_at, *unverified_at, host.disturbed_at, edge.since].iter().max().unwrap();
             // In one `sync`, lineages whose files were restored may supersede each other.
+            let next_sync = host.synced.get(host.synced.partition_point(|end| *end <= since));
             let is_due = world.now - since > MAX_UNNOTICED
+                && next_sync.is_none_or(|end| world.now - *end > MAX_LAG)
                 && world.healthy - healthy > Duration::HOUR
                 && !host.had_restored;
             if !is_due || winner.next_run(world).settings.verify == Verify::Off {
@@ -337,11 +340,20 @@ impl HostLineage {
             () if !is_asked_for && (record.is_none() || known.cert_id != record) => None,
             () if !is_asked_for && Self::is_replaced(known, host, world) => None,
             () if known.outcome.is_bound() => {
-                world.leaves.iter().find(|leaf| Some(&leaf.fingerprint) == known.leaf.as_ref())
+                let leaf = world.leaves.iter().find(|leaf| Some(&leaf.fingerprint) == known.leaf.as_ref());
+                leaf.filter(|leaf| known.outcome == Outcome::Served || self.remembers(leaf, host, world))
             }
             () if has_failed => state.previously_deployed.as_ref(),
             () => None,
         }
+    }
+
+    /// Whether the state still has a leaf. If it was lost, a later one has what it deployed and saw served.
+    fn remembers(&self, leaf: &Leaf, host: &Host, world: &World) -> bool {
+        let state = self.state.as_ref();
+        let known = state.iter().flat_map(|state| state.leaf.iter().chain(&state.previously_deployed));
+        let own = host.stored.values().filter(|(at, _)| host.lineages[*at].name == self.name);
+        known.chain(own.map(|(_, stored)| &world.leaves[*stored])).any(|known| known == leaf)
     }
 
     /// Whether the host is known to have stored another leaf in the record of a site.
