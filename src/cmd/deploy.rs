@@ -17,7 +17,7 @@ use crate::names::{Domain, distinct};
 use crate::progress::Progress;
 use crate::report::{Report, SourceReport};
 use crate::runtime::{Runtime, RuntimeError};
-use crate::settings::{Layer, Layers, LineageEntry, Settings, SettingsError};
+use crate::settings::{Connection, Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::{self, Source, SourceError};
 use crate::state::{self, Given, Origin, RunOptions};
 
@@ -179,7 +179,12 @@ impl Target {
         };
         let key_file = inventory::Account::of(file, entry).key_file;
         let settings = layers.resolve(&Layer::default(), entry);
-        let (state_dir, flags, is_configured) = (layers.state_dir(), layers.to_record(), entry.is_some());
+        let (state_dir, mut flags, is_configured) = (layers.state_dir(), layers.to_record(), entry.is_some());
+        let Connection { base_url, api_key_file, ca_file, .. } = &mut flags.connection;
+        if api_key_file.is_some() || ca_file.is_some() {
+            // They are for this base URL only, even if the configuration names another one later.
+            *base_url = base_url.take().or(settings.as_ref().ok().map(|settings| settings.base_url.clone()));
+        }
         Self { source, settings, domains, is_configured, key_file, state_dir, flags }
     }
 

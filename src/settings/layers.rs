@@ -72,6 +72,8 @@ impl<'a> Layers<'a> {
         entry: Option<&LineageEntry>,
     ) -> Result<KeyLocation, SettingsError> {
         let flag = self.flags.connection.api_key_file.as_ref();
+        let url = self.merge(recorded, entry).connection.base_url;
+        let fits = |layer: &Connection| layer.base_url.as_ref().is_none_or(|own| Some(own) == url.as_ref());
         let (recorded, configured) = (&recorded.connection, self.configured(entry).connection);
         let beside_url = match (&self.given.connection.base_url, &recorded.base_url) {
             (Some(_), _) => None,
@@ -85,7 +87,8 @@ impl<'a> Layers<'a> {
             (None, None) => entry.and_then(|entry| entry.layer.connection.api_key_file.as_ref()),
         };
         let variable = self.given.connection.api_key_file.as_ref();
-        let below = variable.or(recorded.api_key_file.as_ref()).or(configured.api_key_file.as_ref());
+        let below = [recorded, &configured].into_iter().filter(|layer| fits(layer));
+        let below = variable.or_else(|| below.filter_map(|layer| layer.api_key_file.as_ref()).next());
         KeyLocation::find(flag.or(beside_url), below, self.env).ok_or_else(SettingsError::no_api_key)
     }
 
@@ -157,9 +160,14 @@ impl<'a> Layers<'a> {
         self.merge(&Layer::default(), None)
     }
 
-    /// The settings of a lineage, even if some are invalid.
+    /// The settings of a lineage, even if some are invalid. The CA file of a base URL is for that one only.
     pub(crate) fn merge(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Layer {
-        self.given.clone().or(recorded.clone()).or(self.configured(entry))
+        let mut recorded = recorded.clone();
+        let (given, own) = (&self.given.connection.base_url, &mut recorded.connection);
+        if given.is_some() && own.base_url.is_some() && *given != own.base_url {
+            (own.api_key_file, own.ca_file) = (None, None);
+        }
+        self.given.clone().or(recorded).or(self.configured(entry))
     }
 
     /// The settings of the configuration file.
@@ -336,6 +344,39 @@ mod tests {
             elsewhere
                 .is_err_and(|error| error.to_string().starts_with("last deployed to https://there.example "))
         );
+    }
+
+    /// A key file and the base URL that it was given with travel together.
+    #[test]
+    fn key_file_is_for_its_base_url() {
+        let connection = |url: Option<&str>, key: Option<&str>| Connection {
+            base_url: url.map(|host| format!("https://{host}.example").parse().unwrap()),
+            api_key_file: key.map(PathBuf::from),
+            ca_file: key.map(PathBuf::from),
+            ..Connection::default()
+        };
+        let layer = |(url, key)| Layer { connection: connection(url, key), ..Layer::default() };
+        type Given<'r> = (Option<&'r str>, Option<&'r str>);
+        // Flags, recorded options and configuration, and whose key file and CA file count.
+        let rows: [([Given<'_>; 3], [Option<&str>; 2]); 8] = [
+            ([(Some("new"), None), (Some("old"), Some("/r")), (None, None)], [None, None]),
+            ([(Some("new"), None), (Some("old"), Some("/r")), (Some("new"), Some("/c"))], [Some("/c"); 2]),
+            ([(Some("new"), None), (None, None), (Some("old"), Some("/c"))], [None, Some("/c")]),
+            ([(Some("old"), None), (Some("old"), Some("/r")), (Some("new"), Some("/c"))], [Some("/r"); 2]),
+            ([(Some("new"), Some("/f")), (Some("old"), Some("/r")), (None, Some("/c"))], [Some("/f"); 2]),
+            ([(Some("new"), None), (None, None), (None, Some("/c"))], [Some("/c"); 2]),
+            ([(None, None), (Some("old"), Some("/r")), (Some("new"), Some("/c"))], [Some("/r"); 2]),
+            ([(None, None), (None, None), (Some("new"), Some("/c"))], [Some("/c"); 2]),
+        ];
+        for (number, (given, [key, ca_file])) in rows.into_iter().enumerate() {
+            let ([flags, recorded, configured], env) = (given.map(layer), env(&[]));
+            let file = Configuration { layer: configured, ..Configuration::default() };
+            let layers = Layers::new(&flags, &env, &file);
+            let found = layers.key_location(&recorded, None).ok();
+            assert_eq!(found, key.map(|key| KeyLocation::File(key.into())), "row {number}");
+            let found = layers.merge(&recorded, None).connection.ca_file;
+            assert_eq!(found, ca_file.map(PathBuf::from), "row {number}");
+        }
     }
 
     #[test]
