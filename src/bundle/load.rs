@@ -28,7 +28,11 @@ pub(crate) fn load(files: &Files, deadline: Deadline) -> Result<Bundle, ReadErro
         Err(error) if error.is_missing() => None,
         issuers => issuers?,
     };
-    let key = files.key.as_deref().map(read).transpose()?;
+    let key = match files.key.as_deref() {
+        // Both may come through one pipe.
+        Some(path) if path == files.cert => Some(cert.clone()),
+        path => path.map(read).transpose()?,
+    };
     let [issuers, key] = [&issuers, &key].map(|part| part.as_ref().map(|bytes| bytes.as_slice()));
     Ok(Bundle::from_bytes(files, &cert, issuers, key))
 }

@@ -17,7 +17,7 @@ use crate::names::{Domain, distinct};
 use crate::progress::Progress;
 use crate::report::{Report, SourceReport};
 use crate::runtime::{Runtime, RuntimeError};
-use crate::settings::{Connection, Layer, Layers, LineageEntry, Settings, SettingsError};
+use crate::settings::{Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::{self, Source, SourceError};
 use crate::state::{self, Given, Origin, RunOptions};
 
@@ -51,11 +51,12 @@ pub(crate) fn deploy(
         Ok(runtime) => (runtime, None),
         Err(fault) => (Runtime::without_network()?, Some(fault)),
     };
-    let run = Run { args, origin, progress, start: Start::now(), fault };
+    let layers = Layers::new(&args.settings, &context.env, context.configuration());
+    let run = Run { args, origin, layers: &layers, progress, start: Start::now(), fault };
     // What one deployment changes, the next one to the same account has to see.
     let mut accounts: Vec<Vec<Target>> = Vec::new();
     for target in targets {
-        let target = Target::new(args, target, context);
+        let target = Target::new(args, target, &layers);
         let is_same = |members: &&mut Vec<Target>| members.iter().any(|other| other.has_account_of(&target));
         match accounts.iter_mut().find(is_same) {
             // Flags or variables make two accounts the same.
@@ -84,6 +85,7 @@ pub(crate) fn deploy(
 struct Run<'a> {
     args: &'a DeployArgs,
     origin: Origin,
+    layers: &'a Layers<'a>,
     progress: &'a dyn Progress,
     start: Start,
     /// Why nothing can be sent.
@@ -108,15 +110,14 @@ impl Run<'_> {
             Ok(settings) => self.start.deadline(settings.timeout),
             Err(_) => Deadline::after(LOCK_TIMEOUT),
         };
-        let state_dir = target.state_dir.as_deref();
+        let state_dir = self.layers.state_dir();
+        let state_dir = state_dir.as_deref();
         let mut journal = if args.dry_run {
             Journal::read_only(source, state_dir, report)
         } else {
-            let given = Given {
-                domains: distinct(&args.domains),
-                settings: target.flags.clone(),
-                guards: args.guards,
-            };
+            let settings_given = self.layers.to_record(settings.as_ref().ok());
+            let given =
+                Given { domains: distinct(&args.domains), settings: settings_given, guards: args.guards };
             let options = RunOptions {
                 is_configured: target.is_configured,
                 ..run_options(settings.as_ref().ok(), domains, given, origin)
@@ -164,28 +165,17 @@ struct Target {
     is_configured: bool,
     /// The file with the API key that the configuration names.
     key_file: Option<PathBuf>,
-    state_dir: Option<PathBuf>,
-    /// Flags and variables, for the runs that retry the deployment.
-    flags: Layer,
 }
 
 impl Target {
-    fn new(args: &DeployArgs, (source, entry): (Source, Option<&LineageEntry>), context: &Context) -> Self {
-        let file = context.configuration();
-        let layers = Layers::new(&args.settings, &context.env, file);
+    fn new(args: &DeployArgs, (source, entry): (Source, Option<&LineageEntry>), layers: &Layers<'_>) -> Self {
         let domains = match entry {
             Some(entry) if args.domains.is_empty() => distinct(&entry.domains),
             _ => distinct(&args.domains),
         };
-        let key_file = inventory::Account::of(file, entry).key_file;
+        let key_file = inventory::Account::of(layers.file, entry).key_file;
         let settings = layers.resolve(&Layer::default(), entry);
-        let (state_dir, mut flags, is_configured) = (layers.state_dir(), layers.to_record(), entry.is_some());
-        let Connection { base_url, api_key_file, ca_file, .. } = &mut flags.connection;
-        if api_key_file.is_some() || ca_file.is_some() {
-            // They are for this base URL only, even if the configuration names another one later.
-            *base_url = base_url.take().or(settings.as_ref().ok().map(|settings| settings.base_url.clone()));
-        }
-        Self { source, settings, domains, is_configured, key_file, state_dir, flags }
+        Self { source, settings, domains, is_configured: entry.is_some(), key_file }
     }
 
     fn has_account_of(&self, other: &Self) -> bool {

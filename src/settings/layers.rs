@@ -110,15 +110,19 @@ impl<'a> Layers<'a> {
         edges.map(EdgeAddresses::to_vec).unwrap_or_default()
     }
 
-    /// Flags and variables to record, so that a later run can repeat this one. Invalid values are left out: a secret
-    /// may be in their place.
-    pub(crate) fn to_record(&self) -> Layer {
+    /// Flags and variables to record, so that a later run can repeat this one with these settings; `None`: they could not be
+    /// resolved. Invalid values are left out: a secret may be in their place.
+    pub(crate) fn to_record(&self, settings: Option<&Settings>) -> Layer {
         let mut given = self.given.clone();
         // The later run has deadlines and a state directory of its own.
         (given.connection.timeout, given.wait, given.local.state_dir) = (None, None, None);
-        let Connection { api_key_file, ca_file, .. } = &mut given.connection;
-        for path in [api_key_file, ca_file] {
+        let Connection { base_url, api_key_file, ca_file, .. } = &mut given.connection;
+        for path in [&mut *api_key_file, &mut *ca_file] {
             *path = path.take().and_then(existing);
+        }
+        if api_key_file.is_some() || ca_file.is_some() {
+            // They are for this base URL, even if the configuration names another one later.
+            *base_url = base_url.take().or_else(|| Some(settings?.base_url.clone()));
         }
         given.trust_anchors = given.trust_anchors.map(trust_anchors::to_record);
         given
@@ -383,7 +387,7 @@ mod tests {
     fn record_omits_time_limits_and_invalid_values() {
         let env = env(&[("EDGECERT_BASE_URL", "secret"), ("EDGECERT_WAIT", "0"), ("EDGECERT_REBIND", "1")]);
         let (flags, file) = (Layer::one("timeout", 5.into()).unwrap(), Configuration::default());
-        let recorded = Layers::new(&flags, &env, &file).to_record();
+        let recorded = Layers::new(&flags, &env, &file).to_record(None);
         assert_eq!(recorded, Layer { rebind: Some(true), ..Layer::default() });
     }
 

@@ -147,11 +147,7 @@ impl Named {
 /// Finds the lineage: the first of the named files, the named directory, the hook's variables.
 pub(crate) fn find(Named { cert, key, lineage }: &Named, env: &Env) -> Result<Source, SourceError> {
     match (cert, lineage) {
-        (Some(cert), _) => {
-            // Standard input can be read only once.
-            let key = key.clone().filter(|key| key != cert || cert != Path::new(STANDARD_INPUT));
-            Ok(Source::of_files(cert.clone(), key))
-        }
+        (Some(cert), _) => Ok(Source::of_files(cert.clone(), key.clone())),
         (None, Some(path)) => Source::at(path),
         (None, None) => {
             let mut sources = hook::detect(env).into_iter();

@@ -1,9 +1,12 @@
 //! The command line: help, usage errors, and calls without a subcommand.
 
+use std::io::Write as _;
+use std::process::Stdio;
+
 use expect_test::expect;
 use serde_json::json;
 
-use crate::harness::{edgecert, fresh, sandbox_and_lineage, step};
+use crate::harness::{Lineage, edgecert, fresh, sandbox_and_lineage, step};
 
 #[test]
 fn no_command_prints_help_and_exits_2() {
@@ -131,9 +134,18 @@ fn standard_input_holds_certificate_and_key() {
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let both = lineage.file("both.pem");
     std::fs::write(&both, lineage.read("fullchain.pem") + &lineage.read("privkey.pem")).unwrap();
-    for flags in [&["--cert", "-"][..], &["--cert", "-", "--key", "-"]] {
+    let piped = || {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(&std::fs::read(&both).unwrap()).unwrap();
+        Stdio::from(reader)
+    };
+    let inputs: [&dyn Fn() -> Stdio; 2] = [&|| std::fs::File::open(&both).unwrap().into(), &piped];
+    for (flags, input) in [&["--cert", "-"][..], &["--cert", "-", "--key", "-"]]
+        .into_iter()
+        .flat_map(|flags| inputs.map(|input| (flags, input)))
+    {
         let mut hook = edgecert().against(&service).args(flags).args(["--force"]);
-        hook.command().stdin(std::fs::File::open(&both).unwrap());
+        hook.command().stdin(input());
         let output = hook.succeeds();
         output.says("not recorded: it is from standard input");
         assert_eq!(output.state, "", "a later run could not read it");
@@ -143,4 +155,10 @@ fn standard_input_holds_certificate_and_key() {
     hook.command().stdin(std::fs::File::open(lineage.file("privkey.pem")).unwrap());
     hook.succeeds();
     assert_eq!(service.certs().len(), 1);
+
+    let other = Lineage::issued_for(&["a.example"]);
+    std::fs::write(&both, lineage.read("fullchain.pem") + &other.read("privkey.pem")).unwrap();
+    let mut check = edgecert().args(["check", "--cert", "-", "--key", "-"]);
+    check.command().stdin(piped());
+    check.exits_with(65).prints("is not the private key");
 }
