@@ -20,8 +20,9 @@ pub use self::strict::Fault;
 pub use crate::key::KeyType;
 use crate::key::PublicKey;
 use crate::leaf::Leaf;
+use crate::names::MAX_DOMAIN;
 use crate::pem;
-use crate::text::{hex, rfc3339, sanitize};
+use crate::text::{hex, rfc3339, sanitize, sanitize_untruncated};
 
 /// A parsed certificate and its DER, which is what gets uploaded.
 #[derive(Debug)]
@@ -165,9 +166,10 @@ impl Certificate {
         self.dns_names.iter().map(String::as_str)
     }
 
-    /// All DNS names and IP addresses of the SAN extension, sanitized.
+    /// All DNS names and IP addresses of the SAN extension, sanitized. No domain is longer than [`MAX_DOMAIN`], so that of a
+    /// site is complete.
     pub fn names(&self) -> Vec<String> {
-        let dns = self.dns_names().map(sanitize);
+        let dns = self.dns_names().map(|name| sanitize_untruncated(name).chars().take(MAX_DOMAIN).collect());
         dns.chain(self.ip_addresses.iter().map(ToString::to_string)).collect()
     }
 

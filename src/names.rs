@@ -10,6 +10,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use smol_str::{SmolStr, format_smolstr};
 
+/// Length of the longest domain name (RFC 1035, section 2.3.4).
+pub const MAX_DOMAIN: usize = 253;
+
 /// A site's domain: a host name, or a wildcard over one label. Compact and cheap to clone: an account may have a million.
 ///
 /// The text is the host and, if the name was given otherwise, a space, which no host has, and that name.
@@ -145,7 +148,7 @@ fn is_canonical(text: &str) -> bool {
             _ => return false,
         };
     }
-    label_length > 0 && host.len() <= 253
+    label_length > 0 && host.len() <= MAX_DOMAIN
 }
 
 /// Converts a host name or wildcard to A-labels (UTS 46); rejects what cannot be a DNS name.
@@ -160,7 +163,7 @@ fn ascii(text: &str) -> Result<String, NotADomain> {
         (1..=63).contains(&label.len())
             && label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
     };
-    if host.len() > 253 || !host.split('.').all(is_name) {
+    if host.len() > MAX_DOMAIN || !host.split('.').all(is_name) {
         return Err(NotADomain);
     }
     Ok(format!("{star}{host}"))

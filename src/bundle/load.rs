@@ -132,6 +132,16 @@ mod tests {
     }
 
     #[test]
+    fn longest_name_is_complete() {
+        let directory = TempDir::new().unwrap();
+        let name = format!("{}.", "a".repeat(60)).repeat(4) + "example";
+        let chain = Authority::new("Test").unwrap().issue(&[name.as_str().into()]).unwrap().fullchain();
+        let files = Files { cert: directory.path().join("cert.pem"), issuers: None, key: None };
+        fs::write(&files.cert, chain).unwrap();
+        assert_eq!(leaf(&files, None).unwrap().unwrap().names, [name]);
+    }
+
+    #[test]
     fn parent_of_a_bare_name_is_the_current_directory() {
         assert_eq!([Path::new("x"), Path::new("/a/b")].map(parent), [Path::new("."), Path::new("/a")]);
     }
