@@ -191,8 +191,8 @@ impl ServiceDeployments {
     }
 
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,
-    /// whose leaf is valid and was issued later. If `sync` does not maintain it, the site must still be bound to its record,
-    /// and no other leaf may have been stored there since.
+    /// whose leaf is valid and was issued later, unless this one has expired. If `sync` does not maintain it, the site must
+    /// still be bound to its record, and no other leaf may have been stored there since.
     pub(crate) fn superseding(
         &self,
         (site, record): (&Domain, Option<u64>),
@@ -207,7 +207,8 @@ impl ServiceDeployments {
         let deployments = self.on_site(site.host()).iter().filter(|other| {
             other.lineage != lineage && other.leaf.not_after >= now && (other.is_maintained || is_held(other))
         });
-        deployments.max_by_key(|other| other.leaf.rank()).filter(|other| other.leaf.rank() > leaf.rank())
+        let latest = deployments.max_by_key(|other| other.leaf.rank());
+        latest.filter(|other| leaf.not_after < now || other.leaf.rank() > leaf.rank())
     }
 
     /// The deployments to a site.
@@ -289,6 +290,18 @@ mod tests {
         finish(&mut newer, 75, Vec::new(), &ChangedRecords::default(), DAY_2);
         assert!(!state.has_earlier_leaf() && newer.has_earlier_leaf());
         assert_eq!(issued([&newer, &newer]), ISSUED);
+    }
+
+    #[test]
+    fn expired_leaf_is_superseded_by_an_earlier_one() {
+        let earlier = deployed(leaf("aa", ISSUED), DAY_1);
+        let (known, site) =
+            (deployments([&earlier, &earlier]).of_service(SERVICE), "a.example".parse().unwrap());
+        for (not_after, is_superseded) in [(DAY_1, true), (DAY_2, false)] {
+            let own = Leaf { not_after, ..leaf("bb", DAY_1) };
+            let other = known.superseding((&site, None), "own", &own, DAY_2);
+            assert_eq!(other.is_some(), is_superseded, "{not_after}");
+        }
     }
 
     #[test]
