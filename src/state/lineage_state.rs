@@ -226,9 +226,14 @@ impl LineageState {
         self.missing_since.get_or_insert(now);
     }
 
-    /// The leaf of the last deployment that succeeded.
+    /// The leaf of the last deployment that succeeded, and was not skipped.
     pub(crate) fn deployed(&self) -> Option<&Leaf> {
-        if self.has_succeeded() { self.leaf.as_ref() } else { self.previously_deployed.as_ref() }
+        let is_skipped = |site: &SiteState| site.outcome == Outcome::Skipped;
+        if self.has_succeeded() && !self.sites.iter().all(is_skipped) {
+            self.leaf.as_ref()
+        } else {
+            self.previously_deployed.as_ref()
+        }
     }
 
     fn has_succeeded(&self) -> bool {
@@ -292,6 +297,16 @@ mod tests {
         assert!(third.has_earlier_leaf());
         let unread = LineageState::begin(Some(second.clone()), source(), &options(), None, DAY_2);
         assert_eq!((unread.generation, unread.leaf), (1, second.leaf));
+    }
+
+    #[test]
+    fn skipped_run_deploys_nothing() {
+        for (outcome, expected) in [(Outcome::Served, Some("aa")), (Outcome::Skipped, None)] {
+            let mut state = begin(None, leaf("aa", ISSUED), DAY_1);
+            let site = SiteState { outcome, ..served().remove(0) };
+            finish(&mut state, 0, vec![site], &ChangedRecords::default(), DAY_1);
+            assert_eq!(state.deployed().map(|leaf| leaf.fingerprint.as_str()), expected);
+        }
     }
 
     #[test]
