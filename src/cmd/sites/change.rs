@@ -95,7 +95,9 @@ pub(super) async fn finish(
     let end = Deadline::after(wait).or_sooner(session.deadline);
     let mut pause = FIRST_PAUSE;
     while !site.known.config_synced {
-        if pause >= end.left() {
+        // The rest is for the request.
+        let left = end.left().saturating_sub(FIRST_PAUSE / 2);
+        if left.is_zero() {
             let message = format_args!(
                 "the configuration of {} did not reach the edge within {}; the service continues the push",
                 label(&site),
@@ -106,7 +108,7 @@ pub(super) async fn finish(
                 CommandError::new(ErrorKind::Temporary, message).hint(format!("wait longer with {flag}"))
             );
         }
-        sleep(pause).await;
+        sleep(pause.min(left)).await;
         pause = (2 * pause).min(MAX_PAUSE);
         site = session.reread(site.known.id).await?;
         report.set("site", &site.json);

@@ -1,9 +1,11 @@
 //! `sites create` (section 4.6).
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{changed_anything, last_body, set_traffic, shop, site, sites};
-use crate::harness::{Fault, assert_contains, edgecert, step};
+use crate::harness::{Fault, Options, assert_contains, edgecert, sandbox_with, step};
 
 #[test]
 fn created_site_is_shown() {
@@ -139,6 +141,12 @@ fn wait_ends_when_the_push_does() {
         assert!(json["error"].as_str().unwrap().contains("did not reach the edge within 1 second"), "{json}");
     }
     service.hold_pushes(false);
+    // The pushes of this one take a moment longer than the pauses in which it is read.
+    let slow = sandbox_with(
+        Options { push_delay: Duration::from_millis(700), ..Options::default() },
+        &["a.example"],
+    );
+    sites(&slow, &["update", "a.example", "--set", "remark=x", "--wait=1"]).succeeds();
     let json = sites(&service, &["update", "new.example.com", "--set", "remark=x", "--wait", "--json"])
         .succeeds()
         .json();
