@@ -1,9 +1,9 @@
 //! `edgecert sites update` and `bind`: change only the named fields, and show what changed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::field_update::FieldUpdate;
 use super::{binding, change, label, plain, scalars};
@@ -117,12 +117,17 @@ fn diff(changes: &[FieldChange]) -> Block {
     }
     let mut table = Table::new(&["field", "before", "after"]);
     for FieldChange { field, before, after } in changes {
-        let [before, after] = [before, after].map(|value| BTreeMap::from_iter(scalars(field, value)));
-        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        for name in names {
-            let value = |values: &BTreeMap<String, &Value>| plain(values.get(name).unwrap_or(&&Value::Null));
-            let (before, after) = (value(&before), value(&after));
-            if before != after {
+        let (before, after) = (scalars(field, before), scalars(field, after));
+        let mut seen = BTreeSet::new();
+        for (name, _) in before.iter().chain(&after).filter(|(name, _)| seen.insert(name)) {
+            let [before, after] =
+                [&before, &after].map(|values| values.iter().find(|(other, _)| other == name));
+            let values = [before, after].map(|found| found.map_or(&Value::Null, |(_, value)| *value));
+            // The other value has elements, which have rows of their own.
+            let is_emptied = (before.is_none() || after.is_none())
+                && values.iter().any(|value| **value == json!([]) || **value == json!({}));
+            let [before, after] = values.map(plain);
+            if before != after && !is_emptied {
                 table.row([name.as_str(), &before, &after].map(Into::into));
             }
         }

@@ -61,6 +61,18 @@ fn diff_shows_only_what_changes() {
     let last: Vec<&str> = output.stdout.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(last, ["security.mode", "off", "on"]);
     assert!(sites(&service, &["get", "10"]).succeeds().stdout.contains(&"x".repeat(300)));
+
+    step("diff_shows_elements_in_order");
+    let rows = |rules: &str| -> Vec<String> {
+        let rules = format!("cache_rules={rules}");
+        let shown = sites(&service, &["update", "10", "--diff", "--set", &rules]).succeeds().stdout;
+        let rows = shown.lines().skip_while(|line| !line.starts_with("FIELD")).skip(1);
+        rows.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    };
+    let numbers: Vec<u8> = (0..11).collect();
+    let expected = |row: fn(u8) -> String| numbers.iter().copied().map(row).collect::<Vec<_>>();
+    assert_eq!(rows(&format!("{numbers:?}")), expected(|at| format!("cache_rules.{at} null {at}")));
+    assert_eq!(rows("[]"), expected(|at| format!("cache_rules.{at} {at} null")));
 }
 
 #[test]
