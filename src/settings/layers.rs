@@ -87,8 +87,8 @@ impl<'a> Layers<'a> {
             (None, None) => entry.and_then(|entry| entry.layer.connection.api_key_file.as_ref()),
         };
         let variable = self.given.connection.api_key_file.as_ref();
-        let below = [recorded, &configured].into_iter().filter(|layer| fits(layer));
-        let below = variable.or_else(|| below.filter_map(|layer| layer.api_key_file.as_ref()).next());
+        let mut below = [recorded, &configured].into_iter().filter(|layer| fits(layer));
+        let below = variable.or_else(|| below.find_map(|layer| layer.api_key_file.as_ref()));
         KeyLocation::find(flag.or(beside_url), below, self.env).ok_or_else(SettingsError::no_api_key)
     }
 
@@ -146,8 +146,8 @@ impl<'a> Layers<'a> {
         keys.entry(location).or_insert_with_key(|location| location.read(self.env, deadline)).clone()
     }
 
-    /// The settings of the run, or of a lineage, for checks that go on although some are invalid or missing: with the API
-    /// key of the run or an empty one, and with the address of no service if none is set.
+    /// The settings of the run, or of a lineage, for checks that go on although some are invalid or missing: with an empty
+    /// API key, and with the address of no service, if there is none.
     pub(crate) fn incomplete(
         &self,
         recorded: &Layer,
@@ -155,7 +155,10 @@ impl<'a> Layers<'a> {
     ) -> Result<Settings, SettingsError> {
         let merged = self.merge(recorded, entry);
         let base_url = merged.connection.base_url.clone().or_else(|| "https://localhost".parse().ok());
-        let api_key = self.api_key().unwrap_or_else(|_| Secret::new(String::new()));
+        let location = self.key_location(recorded, entry);
+        let api_key =
+            location.and_then(|location| self.read_key(location, Deadline::after(timeout(&merged))));
+        let api_key = api_key.unwrap_or_else(|_| Secret::new(String::new()));
         Settings::new(base_url.ok_or_else(SettingsError::no_base_url)?, api_key, merged, self.env)
     }
 
@@ -353,6 +356,7 @@ mod tests {
     /// A key file and the base URL that it was given with travel together.
     #[test]
     fn key_file_is_for_its_base_url() {
+        type Given<'r> = (Option<&'r str>, Option<&'r str>);
         let connection = |url: Option<&str>, key: Option<&str>| Connection {
             base_url: url.map(|host| format!("https://{host}.example").parse().unwrap()),
             api_key_file: key.map(PathBuf::from),
@@ -360,7 +364,6 @@ mod tests {
             ..Connection::default()
         };
         let layer = |(url, key)| Layer { connection: connection(url, key), ..Layer::default() };
-        type Given<'r> = (Option<&'r str>, Option<&'r str>);
         // Flags, recorded options and configuration, and whose key file and CA file count.
         let rows: [([Given<'_>; 3], [Option<&str>; 2]); 8] = [
             ([(Some("new"), None), (Some("old"), Some("/r")), (None, None)], [None, None]),

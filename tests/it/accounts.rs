@@ -414,6 +414,35 @@ fn invalid_configuration_adds_no_account() {
 }
 
 #[test]
+fn doctor_names_the_account_of_a_lineage() {
+    let mut pair = Pair::with_entries();
+    pair.host.issue("live/other", "other.example");
+    let [from, to] =
+        [pair.lineage.path(), &pair.host.path("live/other")].map(|path| path.display().to_string());
+    pair.host.configuration = pair.host.configuration.replace(&from, &to);
+    let shown = pair.host.hook().args(["doctor"]).run().stdout;
+    for url in pair.urls() {
+        let is_named = |line: &&str| line.contains(url) && line.contains("none of the account's");
+        assert_eq!(shown.lines().filter(is_named).count(), 1, "{url}: {shown}");
+    }
+}
+
+#[test]
+fn doctor_plans_for_no_account_without_its_key() {
+    // The key of the run is for an account without the lineage's site.
+    let (service, mut host) = (sandbox(&["other.example"]), Host::new());
+    host.issue("live/a", "a.example");
+    let [key, lineage] = ["key", "live/a"].map(|name| host.path(name).display().to_string());
+    write_with_mode(&key, API_KEY, 0o600);
+    host.configuration = format!(
+        "base_url = '{}'\napi_key_file = '{key}'\n[[lineage]]\npath = '{lineage}'\napi_key_file = '{key}-2'\n",
+        service.endpoints().api
+    );
+    let shown = host.hook().args(["doctor"]).run().stdout;
+    assert!(shown.contains("key-2") && !shown.contains("none of the account's"), "{shown}");
+}
+
+#[test]
 fn doctor_warns_of_key_for_other_service() {
     let mut pair = Pair::new();
     pair.enter_second();

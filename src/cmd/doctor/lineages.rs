@@ -129,16 +129,20 @@ impl HostLineage {
             }
         }
         if let Err(error) = result {
-            let is_missing = error.kind() == ErrorKind::NoInput && error.is_misuse();
+            let is_about_files = error.kind() == ErrorKind::NoInput;
+            let is_missing = is_about_files && error.is_misuse();
             let error = error.placed(&report.place);
-            findings.push(Subject::Lineage.failed(if is_missing { error.hint(MISSING_HINT) } else { error }));
+            let failed =
+                vec![Subject::Lineage.failed(if is_missing { error.hint(MISSING_HINT) } else { error })];
+            findings.extend(if is_about_files { failed } else { account.named(failed) });
         }
         let Some(leaf) = &self.leaf else { return findings };
         let names = text::list(&leaf.names);
         let mut sites = report.deployed.sites.iter().map(|site| &site.outcome).peekable();
         if sites.peek().is_some() && sites.all(|outcome| *outcome == Outcome::Skipped) {
             let detail = format!("{} covers no site of the account, only {names}", self.title);
-            findings.push(DoctorFinding { status: Status::Warn, ..Subject::Lineage.ok(detail) });
+            let skipped = DoctorFinding { status: Status::Warn, ..Subject::Lineage.ok(detail) };
+            findings.extend(account.named(vec![skipped]));
         } else if findings.is_empty() {
             findings.push(Subject::Lineage.ok(format!("{}: {names}", self.title)));
         }
