@@ -246,6 +246,6 @@ fn misplaced_flag(matches: &clap::ArgMatches) -> Option<String> {
             && matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine)
     };
     let flags = DeployArgs::augment_args(clap::Command::new(""));
-    let ids = flags.get_arguments().map(|flag| flag.get_id().as_str());
-    ids.into_iter().find(|id| is_given(id)).map(|id| id.replace('_', "-"))
+    let mut flags = flags.get_arguments().filter(|flag| is_given(flag.get_id().as_str()));
+    flags.next().and_then(|flag| flag.get_long().map(str::to_owned))
 }

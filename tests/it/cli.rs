@@ -16,6 +16,14 @@ fn no_command_prints_help_and_exits_2() {
 }
 
 #[test]
+fn flag_of_deploy_must_follow_its_command() {
+    for command in ["deploy", "sync"] {
+        let output = edgecert().args(["--domain", "a.example", command]).exits_with(2);
+        output.says(format!("--domain must follow `{command}`"));
+    }
+}
+
+#[test]
 fn variables_of_a_hook_imply_deploy() {
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
 
