@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::SettingsError;
 use crate::clock::Deadline;
 use crate::env::Env;
-use crate::file;
+use crate::file::{self, ReadError};
 use crate::secret::Secret;
 use crate::text;
 
@@ -46,7 +46,14 @@ impl KeyLocation {
             }
             Self::File(path) | Self::Credential(path) => path,
         };
-        let (key, name) = (file::read_text(path, MAX_BYTES, deadline)?, text::path(path));
+        let key = file::read_text(path, MAX_BYTES, deadline);
+        if key.as_ref().is_err_and(ReadError::is_missing) && path.components().nth(1).is_none() {
+            let message =
+                "the API key file does not exist; its name is not repeated, because it may be the key";
+            let hint = "write the key to a file, and name that with its directory";
+            return Err(SettingsError::new(message).hint(hint));
+        }
+        let (key, name) = (key?, text::path(path));
         if matches!(self, Self::File(_)) && file::is_open_to_others(path) {
             let error = SettingsError::new(format_args!("others can read the API key file {name}"));
             return Err(if file::is_mounted_secret(path) {

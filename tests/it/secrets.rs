@@ -98,6 +98,16 @@ fn key_as_argument_is_not_echoed() {
 }
 
 #[test]
+fn key_in_place_of_its_file_is_not_echoed() {
+    let (service, lineage) = sandbox_and_lineage(&["a.example"]);
+    let hook =
+        fresh(&service, &lineage).without_env("EDGECERT_API_KEY").env("EDGECERT_API_KEY_FILE", API_KEY);
+    let output = hook.exits_with(78);
+    output.says("its name is not repeated, because it may be the key");
+    assert!(!(output.stdout.clone() + &output.stderr + &output.state).contains(API_KEY), "{}", output.state);
+}
+
+#[test]
 fn only_state_files_are_written() {
     let service = sandbox(&["a.example"]);
     service.hold_pushes(true);
