@@ -31,8 +31,7 @@ impl Ui {
     /// Begins a run: detects what standard output and standard error can display.
     pub fn new(json: bool, env: &Env) -> Self {
         let (stdout, stderr) = (style(&io::stdout(), env), style(&io::stderr(), env));
-        let is_wide = width(&io::stderr()).is_none_or(|width| width >= progress_line::MIN_WIDTH);
-        let shows_progress = io::stderr().is_terminal() && !is_dumb(env) && is_wide;
+        let shows_progress = io::stderr().is_terminal() && !is_dumb(env);
         Self { json, stdout, stderr, shows_progress }
     }
 
@@ -58,10 +57,10 @@ impl Ui {
     /// Prints the warnings, the report and the errors, in this order: what to do is last.
     pub fn print_report(&self, report: &Report) -> Result<(), CommandError> {
         progress_line::erase();
-        self.print_diagnostics(&report.warnings, &[]);
+        report.warnings.iter().for_each(|warning| self.warn(warning));
         let text = if self.json { report.to_json() + "\n" } else { report.to_text(self.stdout) };
         let printed = self.print(&text);
-        self.print_diagnostics(&[], report.errors());
+        self.print_to_stderr(&error_lines(report.errors(), self.stderr));
         printed
     }
 
@@ -73,7 +72,7 @@ impl Ui {
     /// Prints an error, and returns its exit code.
     pub fn fail(&self, error: CommandError) -> u8 {
         let exit_code = error.kind().exit_code();
-        self.print_diagnostics(&[], &[error]);
+        self.print_to_stderr(&error_lines(&[error], self.stderr));
         exit_code
     }
 
@@ -84,13 +83,7 @@ impl Ui {
 
     /// Prints one warning.
     pub fn warn(&self, warning: &str) {
-        self.print_diagnostics(&[warning.to_owned()], &[]);
-    }
-
-    fn print_diagnostics(self, warnings: &[String], errors: &[CommandError]) {
-        let warnings: String = warnings.iter().map(|warning| warning_line(warning, self.stderr)).collect();
-        let text = warnings + &error_lines(errors, self.stderr);
-        let _ = write(io::stderr(), &encode(&text, self.stderr));
+        self.print_to_stderr(&warning_line(warning, self.stderr));
     }
 
     /// Whether the user can be asked a question.
@@ -100,7 +93,7 @@ impl Ui {
 
     /// Asks for confirmation. Any answer but `y` or `yes` means no.
     pub fn confirm(&self, question: &str) -> bool {
-        let _ = write(io::stderr(), &encode(&format!("edgecert: {question} [y/N] "), self.stderr));
+        self.print_to_stderr(&format!("edgecert: {question} [y/N] "));
         let mut line = String::new();
         let read = io::stdin().read_line(&mut line);
         read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
@@ -156,16 +149,14 @@ fn encode(text: &str, style: Style) -> Cow<'_, str> {
 
 /// Writes to standard output. A pipe that its reader has closed is not an error.
 fn write_output(text: &str) -> Result<(), CommandError> {
-    use io::ErrorKind as K;
-    let Err(error) = write(io::stdout(), text) else { return Ok(()) };
-    let action = match error.kind() {
-        K::BrokenPipe => return Ok(()),
-        K::StorageFull | K::QuotaExceeded | K::FileTooLarge => "free some space",
-        _ => "redirect it elsewhere",
-    };
-    let message = format_args!("cannot write standard output: {}", file::reason(&error));
-    let hint = format!("the output is incomplete; {action}, then run the command again");
-    Err(CommandError::new(ErrorKind::NoInput, message).hint(hint))
+    match write(io::stdout(), text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let message = format_args!("cannot write standard output: {}", file::reason(&error));
+            let hint = "the output is incomplete; free some space or redirect it, then run the command again";
+            Err(CommandError::new(ErrorKind::NoInput, message).hint(hint))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes and flushes the text. Errors of standard error are ignored: there is nowhere left to report them.

@@ -1,6 +1,7 @@
 //! A line on standard error that shows what a run is doing. It is erased before anything else is written.
 
 use std::io;
+use std::mem::discriminant;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -10,8 +11,8 @@ use crate::clock::Start;
 use crate::progress::{Phase, Progress};
 use crate::text::count;
 
-/// Fewest columns for a progress line.
-pub(super) const MIN_WIDTH: usize = 40;
+/// Columns of a terminal that does not say how many it has.
+const USUAL_WIDTH: usize = 80;
 
 /// Time between two frames of the spinner.
 const TICK: Duration = Duration::from_millis(120);
@@ -34,31 +35,22 @@ pub(super) struct ProgressLine {
 struct Line {
     phase: Phase,
     since: Start,
-    /// Number of the spinner's frame.
-    frame: usize,
     unicode: bool,
 }
 
 impl Progress for ProgressLine {
-    /// Shows a line. The elapsed time restarts with a wait, and with work on several lineages.
+    /// Shows a line. The elapsed time restarts with each phase; a push and its verification are one wait.
     fn enter(&self, phase: Phase) {
-        let is_alone = matches!(phase, Phase::Lineages { total: 0..=1, .. });
-        if !self.is_shown || is_alone {
+        if !self.is_shown || matches!(phase, Phase::Lineages { total: 0..=1, .. }) {
             return;
         }
-        let stage = |phase| match phase {
-            Phase::Checking | Phase::Reading | Phase::Uploading { .. } => 0,
-            Phase::Pushing { .. } | Phase::Verifying { .. } => 1,
-            Phase::Lineages { .. } => 2,
-        };
+        let is_wait = |phase| matches!(phase, Phase::Pushing { .. } | Phase::Verifying { .. });
+        let is_same =
+            |shown| discriminant(&shown) == discriminant(&phase) || (is_wait(shown) && is_wait(phase));
         let mut shown = line();
-        let since = match &*shown {
-            Some(line) if stage(line.phase) == stage(phase) => line.since,
-            _ => Start::now(),
-        };
-        let frame = shown.as_ref().map_or(0, |line| line.frame);
-        shown.insert(Line { phase, since, frame, unicode: self.unicode }).draw();
-        drop(shown);
+        let since =
+            shown.as_ref().filter(|line| is_same(line.phase)).map_or_else(Start::now, |line| line.since);
+        shown.insert(Line { phase, since, unicode: self.unicode }).draw();
         // Without a thread, the line stands still.
         TICKER.call_once(|| _ = thread::Builder::new().spawn(tick));
     }
@@ -66,7 +58,7 @@ impl Progress for ProgressLine {
 
 impl Line {
     fn draw(&self) {
-        let width = width(&io::stderr()).unwrap_or(MIN_WIDTH).max(MIN_WIDTH);
+        let width = width(&io::stderr()).unwrap_or(USUAL_WIDTH);
         // The last column stays free: some terminals wrap after it. All characters are one column wide.
         let text: String = self.text().chars().take(width - 1).collect();
         let _ = write(io::stderr(), &format!("{ERASE}{text}"));
@@ -74,8 +66,9 @@ impl Line {
 
     fn text(&self) -> String {
         let frames = if self.unicode { "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" } else { "|/-\\" };
-        let spinner = frames.chars().cycle().nth(self.frame).unwrap_or_default();
-        let seconds = self.since.elapsed().as_secs();
+        let (elapsed, seconds) = (self.since.elapsed().as_millis(), self.since.elapsed().as_secs());
+        let frame = usize::try_from(elapsed / TICK.as_millis()).unwrap_or_default();
+        let spinner = frames.chars().cycle().nth(frame).unwrap_or_default();
         let text = match self.phase {
             Phase::Checking => "checking  certificate and key".to_owned(),
             Phase::Reading => "reading   sites, certificates and edges".to_owned(),
@@ -97,8 +90,7 @@ impl Line {
 fn tick() {
     loop {
         thread::sleep(TICK);
-        if let Some(line) = &mut *line() {
-            line.frame = (line.frame + 1) % 20;
+        if let Some(line) = &*line() {
             line.draw();
         }
     }

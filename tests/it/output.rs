@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::harness::{Hook, Lineage, Sandbox, edgecert, request_lines, sandbox, sandbox_and_lineage};
 
 const ERROR: &str = "edgecert: error: cannot write standard output: No space left on device\n\
-    edgecert: hint: the output is incomplete; free some space, then run the command again\n";
+    edgecert: hint: the output is incomplete; free some space or redirect it, then run the command again\n";
 const WARNING: &str = "edgecert: warning: cannot write standard output: No space left on device\n";
 
 /// Sends the output of a hook to a device that is always full.
