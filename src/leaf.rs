@@ -10,7 +10,7 @@ use crate::text::rfc3339;
 pub(crate) struct Leaf {
     pub(crate) fingerprint: String,
     /// Its DNS names and IP addresses, sanitized; empty in what is recorded of an edge.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub(crate) names: Vec<String>,
     #[serde(with = "rfc3339")]
     pub(crate) not_before: OffsetDateTime,

@@ -211,6 +211,7 @@ mod tests {
             "seen": {
                 "192.0.2.1:443": {
                     "fingerprint": "ab",
+                    "names": [],
                     "not_before": "2026-11-18T08:00:00Z",
                     "not_after": "2026-11-22T12:00:00Z",
                 },

@@ -6,14 +6,14 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use crate::bundle::Chain;
-use crate::cert::Certificate;
 use crate::check::{Finding, Status};
+use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::Step;
 use crate::sightings::EdgeFindings;
 use crate::source::{AcmeClient, Source};
-use crate::text::{list, rfc3339};
+use crate::text::{list, path, rfc3339};
 use crate::verify::{EdgeView, ServedOf};
 
 /// What the deployment of a lineage found and did.
@@ -60,12 +60,8 @@ impl Deployed {
         }
         self.uploads.extend(other.uploads);
         self.sites.extend(other.sites);
-        if let Some(steps) = other.plan {
-            self.plan.get_or_insert_default().extend(steps);
-        }
-        if let Some(serving) = other.serving {
-            self.serving.get_or_insert_default().extend(serving);
-        }
+        self.plan = both(self.plan.take(), other.plan);
+        self.serving = both(self.serving.take(), other.serving);
     }
 
     /// Whether other lineages provide the certificate of all its sites.
@@ -83,6 +79,11 @@ impl Deployed {
     }
 }
 
+/// The elements of two lists.
+fn both<T>(own: Option<Vec<T>>, other: Option<Vec<T>>) -> Option<Vec<T>> {
+    own.into_iter().chain(other).reduce(|own, other| own.into_iter().chain(other).collect())
+}
+
 /// The files that were read, and the ACME client that wrote them.
 #[derive(Debug, Serialize)]
 pub(crate) struct SourceReport {
@@ -94,12 +95,8 @@ pub(crate) struct SourceReport {
 /// The leaf certificate.
 #[derive(Debug, Serialize)]
 pub(crate) struct CertificateReport {
-    pub(crate) fingerprint: String,
-    pub(crate) names: Vec<String>,
-    #[serde(with = "rfc3339")]
-    not_before: OffsetDateTime,
-    #[serde(with = "rfc3339")]
-    pub(super) not_after: OffsetDateTime,
+    #[serde(flatten)]
+    pub(crate) leaf: Leaf,
     pub(super) key_type: String,
     issuer: String,
     chain_length: usize,
@@ -200,27 +197,16 @@ impl SiteReport {
 
 impl SourceReport {
     pub(crate) fn new(source: &Source) -> Self {
-        let sanitized = |path: &std::path::PathBuf| crate::text::path(path);
-        Self {
-            client: source.client,
-            cert: sanitized(&source.files.cert),
-            key: source.files.key.as_ref().map(sanitized),
-        }
+        let (cert, key) = (path(&source.files.cert), source.files.key.as_deref().map(path));
+        Self { client: source.client, cert, key }
     }
 }
 
 impl CertificateReport {
     pub(crate) fn new(chain: &Chain) -> Self {
-        let leaf: &Certificate = &chain.leaf;
-        Self {
-            fingerprint: leaf.fingerprint(),
-            names: leaf.names(),
-            not_before: leaf.not_before,
-            not_after: leaf.not_after,
-            key_type: leaf.public_key.key_type.to_string(),
-            issuer: leaf.issuer.text.clone(),
-            chain_length: chain.length(),
-        }
+        let leaf = &chain.leaf;
+        let (key_type, issuer) = (leaf.public_key.key_type.to_string(), leaf.issuer.text.clone());
+        Self { leaf: leaf.to_leaf(), key_type, issuer, chain_length: chain.length() }
     }
 }
 

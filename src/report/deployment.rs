@@ -24,7 +24,7 @@ pub(super) fn blocks(report: &Report) -> Vec<Block> {
     blocks.extend(body.certificate.as_ref().map(|certificate| Block::from(header(certificate))));
     match &body.plan {
         _ if report.command() == "check" => {
-            blocks.push(Block::Lines(body.checks.iter().map(|finding| check(finding, report)).collect()));
+            blocks.push(Block::Lines(body.checks.iter().map(check).collect()));
             blocks.push(finding_counts(body.checks.iter().map(|finding| finding.status)).into());
         }
         Some(steps) => blocks.extend(plan::blocks(steps, body)),
@@ -47,16 +47,14 @@ pub(super) fn blocks(report: &Report) -> Vec<Block> {
 
 /// Names, key type and expiry of the certificate.
 fn header(certificate: &CertificateReport) -> String {
-    let names = first_names(certificate.names.iter().map(String::as_str));
-    let expiry = people::expiry(certificate.not_after, clock::now());
+    let names = first_names(certificate.leaf.names.iter().map(String::as_str));
+    let expiry = people::expiry(certificate.leaf.not_after, clock::now());
     format!("{names}   {}, {expiry}", certificate.key_type)
 }
 
-/// The line of a finding, without a hint that an error gives, too.
-fn check(finding: &Finding, report: &Report) -> Line {
-    let hint = finding.hint.as_ref().map(ToString::to_string);
-    let is_given = report.errors().iter().any(|error| error.advice() == hint);
-    let hint = hint.filter(|_| !is_given);
+/// The line of a finding. An error gives the hint of a failed one.
+fn check(finding: &Finding) -> Line {
+    let hint = finding.hint.as_ref().filter(|_| finding.status != Status::Fail).map(ToString::to_string);
     finding_line(&finding.check, finding.status, &finding.detail, hint.as_deref())
 }
 
@@ -78,11 +76,10 @@ pub(super) fn nothing_to_do(report: &Deployed) -> Option<&'static str> {
 /// The line of the local checks: all of them, or those that failed. The errors and warnings give the reasons.
 pub(super) fn checked(checks: &[Finding]) -> Option<Line> {
     let with = |statuses: &[Status]| {
-        let is_told = |finding: &&Finding| {
-            // That files can be read goes without saying.
-            statuses.contains(&finding.status) && (finding.check, finding.status) != (Check::Pem, Status::Ok)
-        };
-        let told = checks.iter().filter(is_told);
+        // That files can be read goes without saying.
+        let told =
+            checks.iter().filter(|finding| (finding.check, finding.status) != (Check::Pem, Status::Ok));
+        let told = told.filter(|finding| statuses.contains(&finding.status));
         let mut words: Vec<String> = told.map(|finding| finding.check.to_string()).collect();
         words.dedup();
         words

@@ -7,6 +7,7 @@ use super::style::{Sign, Style};
 use super::table::Table;
 use crate::check::Status;
 use crate::error::CommandError;
+use crate::text::count;
 
 /// A part of a report's text.
 #[derive(Debug)]
@@ -96,15 +97,15 @@ pub(crate) fn finding_line(
 pub(crate) fn finding_counts(statuses: impl Iterator<Item = Status>) -> String {
     let statuses: Vec<Status> = statuses.collect();
     let words = [
-        (Status::Fail, "failed", "failed"),
-        (Status::Warn, "warning", "warnings"),
-        (Status::Ok, "passed", "passed"),
-        (Status::Skipped, "skipped", "skipped"),
+        (Status::Fail, "failed"),
+        (Status::Warn, "warning"),
+        (Status::Ok, "passed"),
+        (Status::Skipped, "skipped"),
     ];
-    let part = |(wanted, one, many)| match statuses.iter().filter(|status| **status == wanted).count() {
+    let part = |(wanted, word)| match statuses.iter().filter(|status| **status == wanted).count() {
         0 => None,
-        1 => Some(format!("1 {one}")),
-        number => Some(format!("{number} {many}")),
+        number if wanted == Status::Warn => Some(count(number, word)),
+        number => Some(format!("{number} {word}")),
     };
     words.into_iter().filter_map(part).collect::<Vec<_>>().join(", ")
 }

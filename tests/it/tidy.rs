@@ -49,7 +49,7 @@ const IMPORTS: [(&str, &str); 42] = [
     // Errors and reports.
     ("error", "api check file hint runtime settings source state text"),
     // `clock` for the moment at which a report is made.
-    ("report", "bundle cert check clock error hint names outcome plan sightings source text verify"),
+    ("report", "bundle check clock error hint leaf names outcome plan sightings source text verify"),
     // Secrets of a cluster, as lineages.
     ("kubernetes", "api clock env error file hint runtime settings source text"),
     // Read once per run.

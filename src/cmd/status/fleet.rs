@@ -233,9 +233,9 @@ impl LineageStatus {
             "pending_since": self.pending.as_ref().map(|pending| rfc3339(pending.since)),
             "last_success": self.last_success.map(rfc3339),
             "last_error": self.last_error,
-            "on_disk": self.disk.leaf().map(leaf_json),
+            "on_disk": self.disk.leaf(),
             "on_disk_error": error,
-            "deployed": self.deployed.as_ref().map(leaf_json),
+            "deployed": self.deployed,
             "sites": self.sites.iter().map(|site| site.to_json(self.leaf(), now)).collect::<Value>(),
         })
     }
@@ -320,13 +320,6 @@ impl DiskStatus {
 #[expect(clippy::ref_option, reason = "serde passes the field")]
 fn serialize_expiry<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result<S::Ok, S::Error> {
     leaf.as_ref().map(|leaf| rfc3339(leaf.not_after)).serialize(serializer)
-}
-
-/// Unlike a state file, the report always has the names.
-fn leaf_json(leaf: &Leaf) -> Value {
-    let Leaf { fingerprint, names, not_before, not_after, .. } = leaf;
-    let [not_before, not_after] = [*not_before, *not_after].map(rfc3339);
-    json!({"fingerprint": fingerprint, "names": names, "not_before": not_before, "not_after": not_after})
 }
 
 #[cfg(test)]
