@@ -122,6 +122,13 @@ pub(crate) struct Layer {
     pub(crate) skip_unmatched: Option<bool>,
 }
 
+impl Local {
+    /// `HOST:PORT` of each edge to verify; if empty, the addresses of each site's `cname`.
+    pub(crate) fn edges(&self) -> Vec<String> {
+        self.edge_address.as_ref().map(EdgeAddresses::to_vec).unwrap_or_default()
+    }
+}
+
 impl Layer {
     /// Reads one setting. A key that is unknown sets nothing.
     pub(super) fn one(key: &str, value: Value) -> Result<Self, serde_json::Error> {

@@ -9,8 +9,7 @@ use super::api_key::KeyLocation;
 use super::configuration::{Origin, Origins};
 use super::layer::{Connection, Layer, variable};
 use super::{
-    BaseUrl, Configuration, EdgeAddresses, LineageEntry, Settings, SettingsError, default_state_dir, timeout,
-    trust_anchors,
+    BaseUrl, Configuration, LineageEntry, Settings, SettingsError, default_state_dir, timeout, trust_anchors,
 };
 use crate::clock::Deadline;
 use crate::env::Env;
@@ -100,14 +99,6 @@ impl<'a> Layers<'a> {
     /// The time limit of the run.
     pub(crate) fn timeout(&self) -> Duration {
         timeout(&self.of_run())
-    }
-
-    /// The edges to verify; if empty, the addresses of each site's `cname`.
-    /// `lineage` is the value from the lineage's state or entry.
-    pub(crate) fn edge_addresses(&self, lineage: Option<&EdgeAddresses>) -> Vec<String> {
-        let given = self.given.local.edge_address.as_ref();
-        let edges = given.or(lineage).or(self.file.layer.local.edge_address.as_ref());
-        edges.map(EdgeAddresses::to_vec).unwrap_or_default()
     }
 
     /// Flags and variables to record, so that a later run can repeat this one with these settings; `None`: they could not be

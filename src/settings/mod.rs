@@ -83,7 +83,7 @@ impl Settings {
             wait: merged.wait.map_or(Duration::from_secs(WAIT), Seconds::duration),
             verify: merged.verify.unwrap_or(VERIFY),
             verify_every: merged.verify_every.map_or(Duration::from_secs(VERIFY_EVERY), Seconds::duration),
-            edge_addresses: merged.local.edge_address.as_ref().map(EdgeAddresses::to_vec).unwrap_or_default(),
+            edge_addresses: merged.local.edges(),
             trust_anchors: TrustPolicy::new(merged.trust_anchors, env),
             rebind: merged.rebind.unwrap_or(false),
             allow_untrusted: merged.allow_untrusted.unwrap_or(false),

@@ -11,9 +11,10 @@ use crate::cert::KeyType;
 use crate::cli::MonitoringArgs;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
+use crate::settings::Layer;
 use crate::sightings::{EdgeMemory, NewSightings, Sighting};
 use crate::source::AcmeClient;
-use crate::state::{LastSync, RunResult, SyncRecord};
+use crate::state::{LastSync, RunResult, SiteState, SyncRecord};
 use crate::verify::ServedOf;
 
 pub(super) const NOW: OffsetDateTime = datetime!(2026-11-21 12:00 UTC);
@@ -38,24 +39,28 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
         is_configured: false,
         generation: 1,
         begun_at: Some(NOW),
-        pending: None,
         last_success: Some(NOW - Duration::days(30)),
+        rank: None,
+        pending: None,
         last_error: None,
         sites: vec![SiteStatus {
-            id: Some(1),
-            domain: "a.example".into(),
-            cname: None,
-            cert_id: Some(1042),
-            outcome: Outcome::Served,
-            detail: None,
+            last: SiteState {
+                id: Some(1),
+                domain: "a.example".parse().unwrap(),
+                cname: None,
+                cert_id: Some(1042),
+                outcome: Outcome::Served,
+                detail: None,
+                leaf: None,
+                edge: EdgeMemory::default(),
+            },
             is_on_record: Some(true),
             leaf: Some(leaf.clone()),
             edge: None,
-            seen: EdgeMemory::default(),
         }],
         disk: DiskStatus::Leaf { leaf: leaf.clone(), key_type: KeyType::P256, age: LeafAge::Same },
         deployed: Some(leaf),
-        edge_address: None,
+        settings: Layer::default(),
     }
 }
 

@@ -8,10 +8,9 @@ use time::{Duration, OffsetDateTime};
 use crate::cert::KeyType;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
-use crate::settings::EdgeAddresses;
-use crate::sightings::EdgeMemory;
+use crate::settings::Layer;
 use crate::source::AcmeClient;
-use crate::state::{LastSync, MAX_SKEW, RunResult, StateError};
+use crate::state::{LastSync, MAX_SKEW, RunResult, SiteState, StateError};
 use crate::text::{display_as_serialized, rfc3339};
 use crate::verify::ServedOf;
 
@@ -51,11 +50,13 @@ pub(super) struct LineageStatus {
     /// The last run, if it failed.
     pub(super) last_error: Option<RunResult>,
     pub(super) disk: DiskStatus,
+    /// The service and the leaf of the last run, which tell whether others supersede it.
+    pub(super) rank: Option<(String, Leaf)>,
     /// The leaf of the last deployment that succeeded.
     pub(super) deployed: Option<Leaf>,
     pub(super) sites: Vec<SiteStatus>,
-    /// Edge to connect to instead of those of the sites, as recorded or configured.
-    pub(super) edge_address: Option<EdgeAddresses>,
+    /// As recorded and configured for it.
+    pub(super) settings: Layer,
 }
 
 /// A deployment that has not succeeded yet.
@@ -91,24 +92,18 @@ pub(super) enum LeafAge {
 
 /// The status of a site.
 pub(super) struct SiteStatus {
-    pub(super) id: Option<u64>,
-    pub(super) domain: String,
-    pub(super) cname: Option<String>,
-    pub(super) cert_id: Option<u64>,
-    pub(super) outcome: Outcome,
-    pub(super) detail: Option<String>,
+    /// As the last run that listed it left it, with what has changed since: it may be superseded, and its edge was seen.
+    pub(super) last: SiteState,
     /// Whether its record holds the leaf on disk; `None`: unknown.
     pub(super) is_on_record: Option<bool>,
     /// The leaf that visitors get, as recorded or just served; `None` if unknown.
     pub(super) leaf: Option<Leaf>,
     /// What its edge serves now; `None`: it was not checked.
     pub(super) edge: Option<EdgeStatus>,
-    /// What its edge was last seen to serve, just now or by an earlier run.
-    pub(super) seen: EdgeMemory,
 }
 
 /// What the addresses of an edge serve.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct EdgeStatus {
     pub(super) outcome: EdgeOutcome,
     #[serde(flatten)]
@@ -123,7 +118,7 @@ pub(super) struct EdgeStatus {
 }
 
 /// The result of the handshakes with an edge.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum EdgeOutcome {
     /// Every address serves the leaf.
@@ -131,7 +126,6 @@ pub(super) enum EdgeOutcome {
     /// An address serves another leaf.
     Stale,
     /// An address could not be checked.
-    #[default]
     Unreachable,
 }
 
@@ -213,7 +207,7 @@ impl LineageStatus {
         let mut sites = self.sites.iter();
         !self.disk.is_unseen()
             && !self.sites.is_empty()
-            && sites.all(|site| site.outcome == Outcome::Superseded)
+            && sites.all(|site| site.last.outcome == Outcome::Superseded)
     }
 
     /// Whether missing files are a problem: the lineage is configured, being deployed, or still served.
@@ -258,13 +252,13 @@ impl SiteStatus {
         if self.is_left_to_others() {
             return None;
         }
-        self.seen.slack(now).or_else(|| Some(self.expiry()? - now))
+        self.last.edge.slack(now).or_else(|| Some(self.expiry()? - now))
     }
 
     /// The first to expire of the leaves that its addresses were last seen to serve; `None` if none was seen, or if an
     /// address serves none that visitors accept.
     pub(super) fn seen_leaf(&self) -> Option<&Leaf> {
-        self.seen.first_to_expire().filter(|_| !self.is_left_to_others())
+        self.last.edge.first_to_expire().filter(|_| !self.is_left_to_others())
     }
 
     /// Whether every address was last seen to serve this leaf; `None` if none was seen, or if another lineage provides
@@ -273,26 +267,26 @@ impl SiteStatus {
         if self.is_left_to_others() {
             return None;
         }
-        let serves_leaf = self.seen.serves(&leaf?.fingerprint)?;
+        let serves_leaf = self.last.edge.serves(&leaf?.fingerprint)?;
         // Sightings before an upload say nothing about the edge after it.
         let is_seen_stale = self.edge.as_ref().is_some_and(|edge| edge.outcome == EdgeOutcome::Stale);
-        let is_outdated = matches!(self.outcome, Outcome::Synced | Outcome::Uploaded) && !is_seen_stale;
+        let is_outdated = matches!(self.last.outcome, Outcome::Synced | Outcome::Uploaded) && !is_seen_stale;
         (serves_leaf || !is_outdated).then_some(serves_leaf)
     }
 
     /// Whether the certificate of the site does not come from this lineage.
     pub(super) fn is_left_to_others(&self) -> bool {
-        matches!(self.outcome, Outcome::Skipped | Outcome::Superseded)
+        matches!(self.last.outcome, Outcome::Skipped | Outcome::Superseded)
     }
 
     /// The JSON object, given the leaf that the site should serve.
     fn to_json(&self, leaf: Option<&Leaf>, now: OffsetDateTime) -> Value {
         json!({
-            "id": self.id,
-            "domain": self.domain,
-            "cert_id": self.cert_id,
-            "outcome": self.outcome,
-            "detail": self.detail,
+            "id": self.last.id,
+            "domain": self.last.domain,
+            "cert_id": self.last.cert_id,
+            "outcome": self.last.outcome,
+            "detail": self.last.detail,
             "on_record": self.is_on_record,
             "not_before": self.leaf.as_ref().map(|leaf| rfc3339(leaf.not_before)),
             "not_after": self.leaf.as_ref().map(|leaf| rfc3339(leaf.not_after)),
@@ -326,6 +320,7 @@ fn serialize_expiry<S: Serializer>(leaf: &Option<Leaf>, serializer: S) -> Result
 mod tests {
     use super::super::fixture::{NOW, deployed, edge, missing, pending, renewed, seen};
     use super::*;
+    use crate::sightings::EdgeMemory;
 
     #[test]
     fn lineage_has_one_phase() {
@@ -336,7 +331,7 @@ mod tests {
         assert_eq!(missing("x").phase(), Phase::Gone);
         assert_eq!(LineageStatus { begun_at: None, ..renewed() }.phase(), Phase::New);
         let mut superseded = missing("x");
-        superseded.sites[0].outcome = Outcome::Superseded;
+        superseded.sites[0].last.outcome = Outcome::Superseded;
         assert_eq!(superseded.phase(), Phase::Superseded);
     }
 
@@ -350,7 +345,7 @@ mod tests {
     fn sightings_count_before_recorded_outcome() {
         let with = |outcome: Outcome, seen: Option<EdgeMemory>| {
             let mut lineage = deployed("x", 60);
-            (lineage.sites[0].outcome, lineage.sites[0].seen) = (outcome, seen.unwrap_or_default());
+            (lineage.sites[0].last.outcome, lineage.sites[0].last.edge) = (outcome, seen.unwrap_or_default());
             lineage
         };
         let own = || Some(seen(&deployed("x", 60).leaf().unwrap().fingerprint, Duration::days(60)));

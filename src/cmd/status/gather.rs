@@ -11,7 +11,6 @@ use crate::bundle::{self, Files};
 use crate::cert::KeyType;
 use crate::inventory::{Inventory, Member};
 use crate::leaf::Leaf;
-use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan;
 use crate::source::{Source, SourceError};
@@ -42,8 +41,6 @@ pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Line
 #[derive(Default)]
 pub(super) struct Gathering {
     lineages: Vec<LineageStatus>,
-    /// The service and the leaf of each.
-    ranks: Vec<Option<(String, Leaf)>>,
     deployments: Deployments,
 }
 
@@ -55,28 +52,27 @@ impl Gathering {
         disk: DiskStatus,
         written_at: impl FnOnce(&Source) -> OffsetDateTime,
     ) {
-        self.ranks.push(member.state.as_ref().and_then(|state| {
+        if let Some(state) = &member.state {
             self.deployments.add(&member.name, state);
-            Some((state.service.clone()?, state.leaf.clone()?))
-        }));
+        }
         self.lineages.push(LineageStatus::new(member, disk, written_at));
     }
 
     /// Marks the sites whose certificate another lineage provides, as `sync` will. Returns the lineages in the order of
     /// their names.
     pub(super) fn finish(self, now: OffsetDateTime) -> Vec<LineageStatus> {
-        let Self { mut lineages, ranks, deployments } = self;
-        for (lineage, rank) in lineages.iter_mut().zip(&ranks) {
+        let Self { mut lineages, deployments } = self;
+        for lineage in &mut lineages {
             // A leaf that no run has seen may have been issued later.
-            let Some((service, leaf)) = rank.as_ref().filter(|_| !lineage.disk.is_unseen()) else { continue };
+            let rank = lineage.rank.as_ref().filter(|_| !lineage.disk.is_unseen());
+            let Some((service, leaf)) = rank else { continue };
             for site in &mut lineage.sites {
-                let Ok(domain) = site.domain.parse::<Domain>() else { continue };
                 // A run that failed there may have seen that no other lineage reaches the site through its record.
-                let record = site.cert_id.filter(|_| !site.outcome.is_failed());
-                let place = (&domain, record);
+                let record = site.last.cert_id.filter(|_| !site.last.outcome.is_failed());
+                let place = (&site.last.domain, record);
                 if let Some(later) = deployments.superseding(service, place, &lineage.name, leaf, now) {
-                    site.outcome = Outcome::Superseded;
-                    site.detail = Some(plan::superseded_reason(&later.lineage, later.leaf.not_before));
+                    site.last.outcome = Outcome::Superseded;
+                    site.last.detail = Some(plan::superseded_reason(&later.lineage, later.leaf.not_before));
                     (site.is_on_record, site.leaf) = (None, None);
                 }
             }
@@ -107,8 +103,7 @@ impl LineageStatus {
             is_begun: begun.is_some(),
             leaf: disk.leaf().or_else(|| state?.leaf.as_ref()).cloned(),
         });
-        let given = state.map(|state| state.given(disk.leaf()).0);
-        let recorded_edge = given.and_then(|given| given.settings.local.edge_address);
+        let recorded = state.map(|state| state.given(disk.leaf()).0.settings).unwrap_or_default();
         Self {
             name,
             client: source.as_ref().map(|source| source.client),
@@ -118,11 +113,11 @@ impl LineageStatus {
             begun_at: state.map(|state| state.begun_at),
             pending,
             last_success: state.and_then(|state| state.last_success),
+            rank: state.and_then(|state| Some((state.service.clone()?, state.leaf.clone()?))),
             last_error: state.and_then(|state| state.result.clone()).filter(|result| result.exit_code != 0),
             deployed: state.and_then(LineageState::deployed).cloned(),
             sites: state.map(|state| sites(state, &disk)).unwrap_or_default(),
-            edge_address: recorded_edge
-                .or_else(|| entry.and_then(|entry| entry.layer.local.edge_address.clone())),
+            settings: recorded.or(entry.map(|entry| entry.layer.clone()).unwrap_or_default()),
             disk,
         }
     }
@@ -163,16 +158,10 @@ fn sites(state: &LineageState, disk: &DiskStatus) -> Vec<SiteStatus> {
     let site = |site: &SiteState| {
         let (recorded, served) = leaves_of(site, state);
         SiteStatus {
-            id: site.id,
-            domain: site.domain.to_string(),
-            cname: site.cname.clone(),
-            cert_id: site.cert_id,
-            outcome: sanitized(&site.outcome),
-            detail: site.detail.as_deref().map(text::sanitize),
+            last: SiteState { detail: site.detail.as_deref().map(text::sanitize), ..site.clone() },
             is_on_record: recorded.zip(on_disk).map(|(recorded, disk)| recorded.fingerprint == *disk),
             leaf: served.cloned(),
             edge: None,
-            seen: site.edge.clone(),
         }
     };
     state.sites.iter().map(site).collect()
@@ -187,14 +176,6 @@ fn leaves_of<'a>(site: &SiteState, state: &'a LineageState) -> (Option<&'a Leaf>
         Outcome::Stale => (latest, deployed),
         outcome if outcome.is_deployed() => (latest, latest),
         _ => (None, deployed),
-    }
-}
-
-/// Makes an outcome printable: an unknown one is text from the state file.
-fn sanitized(outcome: &Outcome) -> Outcome {
-    match outcome {
-        Outcome::Unknown(name) => Outcome::Unknown(text::sanitize(name)),
-        known => known.clone(),
     }
 }
 
@@ -329,7 +310,7 @@ mod tests {
             let lineages = gathering.finish(now);
             let own = lineages.iter().find(|lineage| lineage.name == "own").unwrap();
             let is_superseded = outcome != Outcome::Guarded;
-            let found = (own.sites[0].outcome == Outcome::Superseded, own.pending.is_none());
+            let found = (own.sites[0].last.outcome == Outcome::Superseded, own.pending.is_none());
             assert_eq!(found, (is_superseded, is_superseded), "{outcome}");
         }
     }

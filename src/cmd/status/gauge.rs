@@ -74,10 +74,10 @@ impl<'a> Assessment<'a> {
         let deployed = served.map(|leaf| leaf.not_after - self.now);
         // Before the first deployment an address may refuse the name.
         let is_relevant = served.is_some() || site.seen_leaf().is_some();
-        let seen = site.seen.slack(self.now).filter(|_| is_relevant);
+        let seen = site.last.edge.slack(self.now).filter(|_| is_relevant);
         let value = deployed.into_iter().chain(seen).min()?;
         let leaf = served.into_iter().chain(site.seen_leaf()).min_by_key(|leaf| leaf.not_after);
-        let subject = Subject::Site(&lineage.name, &site.domain);
+        let subject = Subject::Site(&lineage.name, site.last.domain.spelled());
         Some(self.gauge(Quantity::TimeLeft, subject, value, leaf.and_then(Leaf::lifetime)))
     }
 
@@ -135,23 +135,11 @@ impl Gauge<'_> {
 
     /// Orders alerts of the same level: 1 at the first limit, higher beyond it.
     pub(super) fn urgency(&self) -> f64 {
-        let (value, limit) = (self.value.as_seconds_f64(), self.first_limit().as_seconds_f64());
-        match self.quantity {
-            Quantity::TimeLeft if value > 0.0 => limit / value,
-            Quantity::TimeLeft => f64::INFINITY,
-            Quantity::Lag | Quantity::SyncAge if value > 0.0 => value / limit,
-            Quantity::Lag | Quantity::SyncAge => 0.0,
-        }
-    }
-
-    /// The limit that alerts first.
-    fn first_limit(&self) -> Duration {
-        let limits = [self.limits.warning, self.limits.critical].into_iter().flatten();
-        let first = match self.quantity {
-            Quantity::TimeLeft => limits.max(),
-            Quantity::Lag | Quantity::SyncAge => limits.min(),
-        };
-        first.unwrap_or(Duration::MAX)
+        let limit = self.limits.warning.or(self.limits.critical).unwrap_or(Duration::MAX);
+        // No value is zero: where nothing is pending, the limits still tell which is nearer.
+        let [value, limit] =
+            [self.value, limit].map(|duration| duration.as_seconds_f64().max(f64::MIN_POSITIVE));
+        if self.quantity == Quantity::TimeLeft { limit / value } else { value / limit }
     }
 
     /// Compares gauges of the same quantity: the greater one is farther beyond its limits, or nearer to them.
@@ -159,9 +147,7 @@ impl Gauge<'_> {
         let by_urgency = || self.urgency().total_cmp(&other.urgency());
         // Both expired.
         let by_value = || other.value.cmp(&self.value);
-        // Nothing is pending.
-        let by_limit = || other.first_limit().cmp(&self.first_limit());
-        self.level().cmp(&other.level()).then_with(by_urgency).then_with(by_value).then_with(by_limit)
+        self.level().cmp(&other.level()).then_with(by_urgency).then_with(by_value)
     }
 
     /// Performance data: `label=value[unit];warning;critical;min`. The threshold `N:` alerts below N.

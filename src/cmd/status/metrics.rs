@@ -66,7 +66,7 @@ const METRICS: [Metric; 9] = [
     Metric {
         name: "edgecert_superseded",
         help: "Whether another lineage provides the certificate of the site.",
-        value: |_, site, _| site.map(|site| i64::from(site.outcome == Outcome::Superseded)),
+        value: |_, site, _| site.map(|site| i64::from(site.last.outcome == Outcome::Superseded)),
     },
 ];
 
@@ -81,7 +81,7 @@ pub(super) fn format(fleet: &Fleet, check_level: u8, now: OffsetDateTime) -> Str
     let mut series: BTreeMap<(&str, &str), (&LineageStatus, Option<&SiteStatus>)> = BTreeMap::new();
     for lineage in &fleet.lineages {
         for site in lineage.rows() {
-            let domain = site.map_or("", |site| &site.domain);
+            let domain = site.map_or("", |site| site.last.domain.spelled());
             series.entry((&lineage.name, domain)).or_insert((lineage, site));
         }
     }
@@ -140,12 +140,11 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(failed("not a regular file", io::ErrorKind::AlreadyExists));
     }
-    let name = path.file_name().ok_or_else(|| failed("not a file name", io::ErrorKind::IsADirectory))?;
-    let mut temporary = name.to_owned();
+    let mut temporary = path.as_os_str().to_owned();
     // The collector does not read files with this extension.
     temporary.push(format!(".{}.new", std::process::id()));
     let replace = || {
-        let staged = StagedFile::write(path, path.with_file_name(&temporary), &[text.as_bytes()], MODE)?;
+        let staged = StagedFile::write(path, temporary.into(), &[text.as_bytes()], MODE)?;
         // Regardless of the umask, because the collector runs as another user.
         staged.set_mode(MODE)?;
         staged.replace()

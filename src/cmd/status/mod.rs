@@ -16,7 +16,7 @@ mod verify;
 
 use serde_json::{Value, json};
 
-use self::fleet::{Fleet, LineageStatus};
+use self::fleet::Fleet;
 use self::gauge::Assessment;
 use self::plugin::CheckVerdict;
 pub(super) use self::problem::sync_failure;
@@ -70,8 +70,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(),
     let inventory = Inventory::gather(store.as_ref(), configuration)?;
     let (mut lineages, state_errors) = gather::gather(inventory, now);
     if args.verify {
-        let edges_of = |lineage: &LineageStatus| layers.edge_addresses(lineage.edge_address.as_ref());
-        verify::verify(&mut lineages, edges_of)?;
+        verify::verify(&mut lineages, &layers)?;
     }
     let fleet = Fleet { lineages, state_errors, last_sync };
     report.set("lineages", fleet.lineages.iter().map(|lineage| lineage.to_json(now)).collect::<Value>());

@@ -12,7 +12,7 @@ use crate::cli::MonitoringArgs;
 use crate::error::ErrorKind;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
-use crate::state::{RunResult, StateError, SyncRecord};
+use crate::state::{RunResult, SiteState, StateError, SyncRecord};
 use crate::text::{display_as_serialized, humanize, rfc3339, sanitize};
 
 /// Severity, in ascending order. A problem that was found outranks what could not be checked.
@@ -84,9 +84,8 @@ impl<'a> Assessment<'a> {
             let pending = self.pending_problem(lineage);
             is_late |= pending.as_ref().is_some_and(|pending| pending.level > Level::Ok);
             problems.extend(pending);
-            problems.extend(self.disk_expiry_problem(lineage));
+            problems.extend(self.disk_problem(lineage));
             problems.extend(self.expiry_problem(lineage));
-            problems.extend(disk_problem(lineage));
             problems.extend(lineage.sites.iter().flat_map(|site| site_problems(lineage, site)));
         }
         problems.extend(self.sync_problems(is_late));
@@ -133,19 +132,35 @@ impl<'a> Assessment<'a> {
         })
     }
 
-    /// A certificate that has expired before it was deployed, or on disk.
-    fn disk_expiry_problem(self, lineage: &'a LineageStatus) -> Option<Problem<'a>> {
-        let has_expired = |leaf: &&Leaf| leaf.not_after < self.now;
-        let subject = Subject::Lineage(&lineage.name);
-        let problem = if let Some(Pending { leaf: Some(leaf), .. }) = &lineage.pending {
-            let at = rfc3339(Some(leaf).filter(has_expired)?.not_after);
-            let text = format!("the pending certificate expired at {at}");
-            Problem { urgency: f64::INFINITY, ..Problem::new(Level::Critical, subject, text) }
-        } else {
-            let at = rfc3339(lineage.disk.leaf().filter(has_expired)?.not_after);
-            Problem::new(Level::Ok, subject, format!("the certificate on disk expired at {at}"))
+    /// A certificate that expired before it was deployed, or on disk; else files that are missing although needed, cannot be
+    /// read, or hold an earlier certificate.
+    fn disk_problem(self, lineage: &'a LineageStatus) -> Option<Problem<'a>> {
+        let problem = |level, text: String| Problem::new(level, Subject::Lineage(&lineage.name), text);
+        let has_expired = |leaf: &Leaf| leaf.not_after < self.now;
+        let expired = |level, what: &str, leaf: &Leaf| {
+            let text = format!("the {what} expired at {}", rfc3339(leaf.not_after));
+            problem(level, text).hint("renew it with the ACME client")
         };
-        Some(problem.hint("renew it with the ACME client"))
+        Some(match (&lineage.pending, &lineage.disk) {
+            (Some(Pending { leaf: Some(leaf), .. }), _) if has_expired(leaf) => {
+                Problem { urgency: f64::INFINITY, ..expired(Level::Critical, "pending certificate", leaf) }
+            }
+            (_, DiskStatus::Missing) if lineage.is_needed() => {
+                let hint = "restore the files, or run `edgecert status --forget` for it";
+                let text = "certificate is missing but still needed".to_owned();
+                problem(Level::Warning, text).because(lineage.cert.as_ref()).hint(hint)
+            }
+            (_, DiskStatus::Unreadable(reason)) => {
+                problem(Level::Warning, "certificate cannot be read".into()).because(Some(reason))
+            }
+            (None, DiskStatus::Leaf { leaf, .. }) if has_expired(leaf) => {
+                expired(Level::Ok, "certificate on disk", leaf)
+            }
+            (_, DiskStatus::Leaf { age: LeafAge::Older, .. }) => {
+                problem(Level::Ok, "the certificate on disk is older than the deployed one".into())
+            }
+            (_, DiskStatus::Leaf { .. } | DiskStatus::Missing) => return None,
+        })
     }
 
     /// The site whose leaf is nearest to its thresholds, or farthest beyond them.
@@ -155,7 +170,7 @@ impl<'a> Assessment<'a> {
         let gauges = lineage.sites.iter().rev().filter_map(gauge);
         let worst = gauges.max_by(|(a, _), (b, _)| a.compare(b));
         let (gauge, site) = worst.filter(|(gauge, _)| gauge.level() > Level::Ok)?;
-        let (domain, left, at) = (&site.domain, humanize(gauge.value), self.now + gauge.value);
+        let (domain, left, at) = (&site.last.domain, humanize(gauge.value), self.now + gauge.value);
         // The address may have been unreachable since.
         let is_deployed = site.expiry() == Some(at);
         let seen = if is_deployed { "" } else { ", as its edge was last seen" };
@@ -209,29 +224,11 @@ impl<'a> Assessment<'a> {
     }
 }
 
-/// Files that are missing although needed, cannot be read, or hold an earlier certificate.
-fn disk_problem(lineage: &LineageStatus) -> Option<Problem<'_>> {
-    let problem = |level, text| Problem::new(level, Subject::Lineage(&lineage.name), text);
-    Some(match &lineage.disk {
-        DiskStatus::Missing if lineage.is_needed() => {
-            let text = "certificate is missing but still needed";
-            let hint = "restore the files, or run `edgecert status --forget` for it";
-            problem(Level::Warning, text).because(lineage.cert.as_ref()).hint(hint)
-        }
-        DiskStatus::Unreadable(reason) => {
-            problem(Level::Warning, "certificate cannot be read").because(Some(reason))
-        }
-        DiskStatus::Leaf { age: LeafAge::Older, .. } => {
-            problem(Level::Ok, "the certificate on disk is older than the deployed one")
-        }
-        DiskStatus::Leaf { .. } | DiskStatus::Missing => return None,
-    })
-}
-
 /// What the handshakes found at each address of a site, or else the last run.
 fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Problem<'a>> {
-    let domain = &site.domain;
-    let problem = |level, text: String| Problem::new(level, Subject::Site(&lineage.name, domain), text);
+    let SiteState { domain, outcome, detail, .. } = &site.last;
+    let problem =
+        |level, text: String| Problem::new(level, Subject::Site(&lineage.name, domain.spelled()), text);
     let at_address = |message: &String| problem(Level::Ok, format!("{domain}: {message}"));
     // While a deployment is pending, the edges serve the previous leaf, and the lag is judged instead.
     let is_pending = lineage.pending.is_some();
@@ -248,15 +245,14 @@ fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Pr
             problems.push(problem(Level::Unknown, text).because(edge.unreachable.first()));
         }
         problems.extend(edge.unreachable.iter().skip(is_unchecked.into()).map(at_address));
-    } else if !is_pending && (site.outcome.is_failed() || matches!(site.outcome, Outcome::Unknown(_))) {
-        let text = format!("{domain} is {}", site.outcome);
-        problems.push(problem(Level::Ok, text).because(site.detail.as_ref()));
+    } else if !is_pending && (outcome.is_failed() || matches!(outcome, Outcome::Unknown(_))) {
+        problems.push(problem(Level::Ok, format!("{domain} is {outcome}")).because(detail.as_ref()));
     }
     let is_seen_stale = site.edge.as_ref().is_some_and(|edge| !edge.stale.is_empty());
     if site.serves_leaf(lineage.leaf()) == Some(false) && !is_pending && !is_seen_stale {
         let text = format!("{domain}: an edge address was last seen without this certificate");
         // Of a site that the lineage is not for: `sync` sends nothing for it.
-        let is_reached = site.outcome == Outcome::Stale;
+        let is_reached = *outcome == Outcome::Stale;
         let hint = if is_reached { "deploy the lineage again with `--force`" } else { "run `edgecert sync`" };
         problems.push(problem(Level::Warning, text).hint(hint));
     }

@@ -9,7 +9,7 @@ use super::fleet::{DiskStatus, EdgeOutcome, LeafAge, LineageStatus, Phase, SiteS
 use super::gauge::Assessment;
 use super::problem::{Level, Problem};
 use crate::report::{Cell, Sign, Style, Table};
-use crate::text::{count, humanize, people};
+use crate::text::{count, humanize, people, sanitize_untruncated};
 
 const HEADS: [&str; 8] =
     ["site", "state", "expires", "safe for", "lineage", "on disk", "on record", "served"];
@@ -64,11 +64,7 @@ pub(super) fn text(assessment: Assessment<'_>, wide: bool, style: Style) -> Stri
         let counts: Vec<String> = counts.iter().map(|(word, number)| format!("{number} {word}")).collect();
         total = format!("{total}: {}", counts.join(", "));
     }
-    let others = lineages.iter().filter(|lineage| lineage.sites.is_empty()).count();
-    if others > 0 {
-        total = format!("{total}; {} without a site", count(others, "lineage"));
-    }
-    format!("{}{total}\n{last_sync}", table.to_text(style))
+    format!("{}{}\n{last_sync}", table.to_text(style), sanitize_untruncated(&total))
 }
 
 impl<'a> Judgement<'a> {
@@ -139,7 +135,7 @@ impl<'a> Judgement<'a> {
     fn row(&self, lineage: &'a LineageStatus, site: Option<&'a SiteStatus>, are_left: bool) -> Row {
         let now = self.assessment.now;
         let of_lineage = Subject::Lineage(&lineage.name);
-        let own = site.map(|site| Subject::Site(&lineage.name, &site.domain));
+        let own = site.map(|site| Subject::Site(&lineage.name, site.last.domain.spelled()));
         // Problems of the lineage do not concern a site that has another one, unless that is so for all of them.
         let is_left = site.is_some_and(SiteStatus::is_left_to_others);
         let subjects = [own, Some(of_lineage).filter(|_| are_left || !is_left)];
@@ -160,14 +156,14 @@ impl<'a> Judgement<'a> {
         let expiry = site.and_then(SiteStatus::expiry).or_else(deployed);
         let time = |time: Option<Duration>| Cell::from(time.map_or(EMPTY.into(), left));
         let cells = [
-            Cell::signed(sign, site.map_or(EMPTY, |site| &site.domain)),
+            Cell::signed(sign, site.map_or(EMPTY, |site| site.last.domain.spelled())),
             if sign == Sign::Ok { Cell::from(state) } else { Cell::coloured(state, sign.colour()) },
             time(expiry.map(|expiry| expiry - now)),
             time(site.and_then(|site| site.slack(now))),
             Cell::from(&lineage.name),
             Cell::from(on_disk(&lineage.disk, now)),
             Cell::from(site.and_then(on_record).unwrap_or(EMPTY.into())),
-            Cell::from(site.map_or(EMPTY.into(), |site| site.outcome.to_string())),
+            Cell::from(site.map_or(EMPTY.into(), |site| site.last.outcome.to_string())),
         ];
         let notes = own.map(|own| self.problems(own).iter().map(Problem::sentence).collect());
         Row { sign, word, cells, notes: notes.unwrap_or_default() }
@@ -183,7 +179,7 @@ fn state(lineage: &LineageStatus, phase: Phase, site: Option<&SiteStatus>) -> (S
             let score = Some(score).filter(|_| edge.score.addresses > 0).unwrap_or_default();
             (edge.outcome == EdgeOutcome::Served, edge.outcome.to_string(), score)
         }
-        Some(site) => (site.outcome.is_deployed(), site.outcome.to_string(), String::new()),
+        Some(site) => (site.last.outcome.is_deployed(), site.last.outcome.to_string(), String::new()),
     };
     let instead = match (phase, &lineage.disk) {
         (Phase::Superseded | Phase::Gone, _) => phase.to_string(),
@@ -218,7 +214,7 @@ fn on_record(site: &SiteStatus) -> Option<String> {
         Some(false) => " other leaf",
         None => "",
     };
-    site.cert_id.map(|id| format!("{id}{leaf}"))
+    site.last.cert_id.map(|id| format!("{id}{leaf}"))
 }
 
 /// Formats the time that is left.
@@ -236,10 +232,11 @@ mod tests {
     use crate::cli::MonitoringArgs;
     use crate::outcome::Outcome;
     use crate::state::{LastSync, StateError};
+    use crate::verify::ServedOf;
 
     fn lineages() -> [LineageStatus; 6] {
         let mut stale = deployed("stale", -3);
-        stale.sites[0].outcome = Outcome::Stale;
+        stale.sites[0].last.outcome = Outcome::Stale;
         let mut fresh = renewed("new", Duration::minutes(9));
         fresh.sites.clear();
         fresh.deployed = None;
@@ -271,7 +268,7 @@ mod tests {
             ~ -          new 9 min    -        -         new
                 pending for 9 minutes (no run has seen this certificate); run `edgecert sync`
             * a.example  served       60 d     60 d      fine
-            5 sites: 1 gone, 1 pending, 1 renewed, 1 served, 1 stale; 1 lineage without a site
+            5 sites: 1 gone, 1 pending, 1 renewed, 1 served, 1 stale
             last sync: 60 seconds ago, exit code 0
         "]]
         .assert_eq(&table(lineages(), false, Style::PLAIN));
@@ -317,7 +314,7 @@ mod tests {
         ];
         for (seen, expected) in rows {
             let mut lineage = deployed("x", 60);
-            lineage.sites[0].seen = seen;
+            lineage.sites[0].last.edge = seen;
             assert_eq!(table([lineage], false, Style::PLAIN).lines().nth(1).unwrap(), expected);
         }
     }
@@ -333,7 +330,8 @@ mod tests {
         assert!(row(edge(1, Some(6))).contains("! a.example  stale 1/2  6 d      6 d "));
         assert!(row(edge(1, Some(6))).contains("\n    a.example: 192.0.2.1:443 serves another\n"));
         assert!(row(edge(1, None)).contains("~ a.example  unreachable 1/2  "));
-        assert!(row(EdgeStatus::default()).contains("! a.example  unreachable  "));
+        let unresolved = EdgeStatus { score: ServedOf::default(), ..edge(0, None) };
+        assert!(row(unresolved).contains("! a.example  unreachable  "));
     }
 
     #[test]

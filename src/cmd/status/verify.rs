@@ -10,9 +10,9 @@ use super::fleet::{DiskStatus, EdgeOutcome, EdgeStatus, LineageStatus, SiteStatu
 use crate::clock::{self, Deadline};
 use crate::error::CommandError;
 use crate::leaf::Leaf;
-use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::runtime::Runtime;
+use crate::settings::Layers;
 use crate::verify::{Edge, EdgeView, Handshakes, MAX_HANDSHAKES};
 
 /// Maximum number of sites that are checked at once.
@@ -21,19 +21,17 @@ const MAX_CONCURRENT: usize = 32;
 const SITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Fills in the edge status of the sites that should serve the leaf of their lineage: the one on disk, or else the one
-/// deployed last. `edges_of` returns the edges to connect to instead of those of the sites.
-pub(super) fn verify(
-    lineages: &mut [LineageStatus],
-    edges_of: impl Fn(&LineageStatus) -> Vec<String>,
-) -> Result<(), CommandError> {
-    let edges: Vec<Vec<String>> = lineages.iter().map(edges_of).collect();
+/// deployed last.
+pub(super) fn verify(lineages: &mut [LineageStatus], layers: &Layers<'_>) -> Result<(), CommandError> {
+    let edges = lineages.iter().map(|lineage| layers.merge(&lineage.settings, None).local.edges());
+    let edges: Vec<Vec<String>> = edges.collect();
     let handshakes = Arc::new(Handshakes::new(MAX_HANDSHAKES).context("cannot set up TLS")?);
     let mut checks = Vec::new();
     for (LineageStatus { disk, deployed, sites, .. }, edges) in lineages.iter_mut().zip(&edges) {
         let Some(leaf) = disk.leaf().or(deployed.as_ref()) else { continue };
         let key_type = if let DiskStatus::Leaf { key_type, .. } = &*disk { Some(key_type) } else { None };
         let is_ours = |site: &&mut SiteStatus| {
-            !matches!(site.outcome, Outcome::Skipped | Outcome::Misbound | Outcome::Superseded)
+            !matches!(site.last.outcome, Outcome::Skipped | Outcome::Misbound | Outcome::Superseded)
         };
         for site in sites.iter_mut().filter(is_ours) {
             let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges, &handshakes);
@@ -47,20 +45,15 @@ pub(super) fn verify(
 
 /// Fills in what the addresses of a site serve.
 async fn check(edge: Edge<'_>, expected: &Leaf, site: &mut SiteStatus) {
-    let Ok(domain) = site.domain.parse::<Domain>() else {
-        let reason = "its domain is not a domain name".to_owned();
-        site.edge = Some(EdgeStatus { unreachable: vec![reason], ..EdgeStatus::default() });
-        return;
-    };
     let (mut view, deadline) = (EdgeView::new(false), Deadline::after(SITE_TIMEOUT));
-    edge.observe_with_retries(&domain, site.cname.as_deref(), &mut view, deadline).await;
+    edge.observe_with_retries(&site.last.domain, site.last.cname.as_deref(), &mut view, deadline).await;
     // The edge of a site that was never served may have a reason to refuse its name: the site may be disabled.
-    let (was_served, now) = (site.outcome == Outcome::Served, clock::now());
+    let (was_served, now) = (site.last.outcome == Outcome::Served, clock::now());
     let mut sightings = view.sightings(expected, now);
-    if !was_served && site.seen.is_empty() && !view.has_other_leaf() {
+    if !was_served && site.last.edge.is_empty() && !view.has_other_leaf() {
         sightings.ignore_refusals();
     }
-    site.seen.see(&sightings);
+    site.last.edge.see(&sightings);
     let mut stale = view.stale();
     // Where it was served, a refusal is as bad as another leaf.
     if was_served {
