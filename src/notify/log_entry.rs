@@ -142,7 +142,7 @@ mod tests {
             deployment.deployed.changed = *changed;
             let outcome = if *exit_code == 0 { Outcome::Served } else { Outcome::Queued };
             deployment.deployed.sites.push(SiteReport::new(&"a.example".parse().unwrap(), outcome, None));
-            report.add_lineage(deployment);
+            report.lineages.push(deployment);
         }
         entries(&report).into_iter().map(|entry| entry.message).collect()
     }
@@ -183,7 +183,7 @@ mod tests {
             let domain = "a.example".parse().unwrap();
             let sites = outcomes.iter().map(|outcome| SiteReport::new(&domain, outcome.clone(), None));
             deployment.deployed.sites = sites.collect();
-            report.add_lineage(deployment);
+            report.lineages.push(deployment);
         }
         report.fail(CommandError::new(ErrorKind::Service, "no"));
         let fields = |entry: LogEntry<'_>| {

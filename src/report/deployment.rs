@@ -160,8 +160,8 @@ fn sites(sites: &[SiteReport]) -> Vec<Line> {
 
 /// The domain, with the service if the run deployed to several accounts.
 fn name(site: &SiteReport) -> String {
-    let domain = site.domain.to_string();
-    site.service.as_ref().map_or(domain.clone(), |service| format!("{domain} at {service}"))
+    let service = site.service.as_ref().map(|service| format!(" at {service}"));
+    format!("{}{}", site.domain, service.unwrap_or_default())
 }
 
 /// How many edge addresses serve the leaf, of how many.

@@ -30,7 +30,7 @@ use crate::plan::Step;
 const VERSION: u8 = 1;
 
 /// The result of a command.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Report {
     command: &'static str,
     start: Start,
@@ -40,8 +40,8 @@ pub struct Report {
     fields: Map<String, Value>,
     /// Further text for standard output.
     blocks: Vec<Block>,
-    /// The reports of the lineages of a `sync`.
-    lineages: Vec<Self>,
+    /// The reports of the lineages of a `sync`, for the system log.
+    pub(crate) lineages: Vec<Self>,
     pub(crate) warnings: Vec<String>,
     errors: Vec<CommandError>,
     /// Exit code and message that do not follow from the errors.
@@ -51,18 +51,8 @@ pub struct Report {
 
 impl Report {
     pub(crate) fn new(command: &'static str) -> Self {
-        Self {
-            command,
-            start: Start::now(),
-            deployed: Deployed::default(),
-            fields: Map::new(),
-            blocks: Vec::new(),
-            lineages: Vec::new(),
-            warnings: Vec::new(),
-            errors: Vec::new(),
-            verdict: None,
-            place: Place { command: Command::of_report(command), ..Place::default() },
-        }
+        let place = Place { command: Command::of_report(command), ..Place::default() };
+        Self { command, place, ..Self::default() }
     }
 
     /// The report of a panic at a source location.
@@ -133,31 +123,22 @@ impl Report {
     /// Adds the deployments of one lineage to one or several accounts, each with a name of the account. An error of all
     /// of them, such as a finding about the files, is added once, and so is a warning of several.
     pub(crate) fn add_accounts(&mut self, accounts: Vec<(Option<String>, Self)>) {
-        let messages = |report: &Self| -> HashSet<String> {
-            report.errors.iter().map(|error| error.message().to_owned()).collect()
-        };
-        let sets = accounts.iter().map(|(_, report)| messages(report));
-        let mut common = sets.reduce(|all, own| &all & &own).unwrap_or_default();
-        let said = common.clone();
-        let mut warned: HashSet<String> = self.warnings.iter().cloned().collect();
+        let messages = accounts.iter().map(|(_, report)| report.errors.iter().map(CommandError::message));
+        let messages = messages.map(|own| own.map(str::to_owned).collect::<HashSet<_>>());
+        let common = messages.reduce(|all, own| &all & &own).unwrap_or_default();
+        let (mut told, mut known) = (HashSet::new(), HashSet::<String>::from_iter(self.warnings.clone()));
         for (service, report) in accounts {
             for error in report.errors {
+                let is_common = common.contains(error.message());
                 match &service {
-                    _ if common.remove(error.message()) => self.fail(error),
-                    _ if said.contains(error.message()) => {}
-                    Some(service) => self.fail(error.prefixed(format_args!("{service}: "))),
-                    None => self.fail(error),
+                    _ if is_common && !told.insert(error.message().to_owned()) => {}
+                    Some(service) if !is_common => self.fail(error.prefixed(format_args!("{service}: "))),
+                    _ => self.fail(error),
                 }
             }
-            self.warnings
-                .extend(report.warnings.into_iter().filter(|warning| warned.insert(warning.clone())));
+            self.warnings.extend(report.warnings.into_iter().filter(|warning| known.insert(warning.clone())));
             self.deployed.add(report.deployed, service.as_ref());
         }
-    }
-
-    /// Adds the report of a lineage, for the system log.
-    pub(crate) fn add_lineage(&mut self, lineage: Self) {
-        self.lineages.push(lineage);
     }
 
     /// The command's name.

@@ -173,7 +173,7 @@ impl Summary {
             lineage.set("reason", reason.as_ref().map(ToString::to_string));
         }
         report.set("lineages", self.lineages.iter().map(|lineage| &lineage.report).collect::<Vec<_>>());
-        self.lineages.into_iter().for_each(|lineage| report.add_lineage(lineage.report));
+        report.lineages.extend(self.lineages.into_iter().map(|lineage| lineage.report));
     }
 
     /// Adds a line for each lineage, and one with the counts.
