@@ -24,15 +24,14 @@ impl Context {
         Self { env, style, config, file: OnceLock::new() }
     }
 
-    /// The usable part of the configuration file. Reads the file on the first call.
+    /// The valid part of the configuration file. Reads the file on the first call.
     pub(crate) fn configuration(&self) -> &Configuration {
-        self.file.get_or_init(|| settings::read_configuration(self.config.as_deref(), &self.env).usable())
+        self.file.get_or_init(|| settings::read_configuration(self.config.as_deref(), &self.env))
     }
 
     /// Every setting in effect, with its origin; reads the API key. `flags` are those of the command.
     pub(crate) fn effective_settings(&self, flags: &Layer) -> Vec<EffectiveSetting> {
-        let config = self.config.as_deref();
-        settings::effective(flags, config, &self.env, &settings::read_configuration(config, &self.env))
+        settings::effective(flags, self.config.as_deref(), &self.env, self.configuration())
     }
 
     /// Whether the configuration file has been read. If not, a thread that has panicked may be reading it.

@@ -13,15 +13,9 @@ use crate::names::Domain;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BaseUrl(Url);
 
-/// Why text is not a base URL.
-const NOT_A_URL: &str = "expected a URL such as https://HOST";
-const HAS_CREDENTIALS: &str = "it contains credentials; put the API key into a file of its own";
-const HAS_QUERY: &str = "it has a query or a fragment; only a path may follow the host";
-const PLAIN_HTTP: &str =
-    "expected https: plain http is for loopback addresses only, because requests contain the private key";
-
-/// `HOST:PORT` of each edge to verify, at least one, separated by commas; IPv6 addresses are in brackets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// `HOST:PORT` of each edge to verify, separated by commas; IPv6 addresses are in brackets. None by default, which stands for
+/// the addresses of the site's `cname`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct EdgeAddresses(String);
 
 impl BaseUrl {
@@ -61,12 +55,9 @@ impl FromStr for BaseUrl {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut url = private_url(text, NOT_A_URL, PLAIN_HTTP)?;
-        if has_credentials(&url) {
-            return Err(HAS_CREDENTIALS);
-        }
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(HAS_QUERY);
+        let mut url = private_url(text)?;
+        if has_credentials(&url) || url.query().is_some() || url.fragment().is_some() {
+            return Err("it holds credentials or a query; put the API key into a file of its own");
         }
         if !url.path().ends_with('/') {
             url.set_path(&format!("{}/", url.path()));
@@ -77,21 +68,18 @@ impl FromStr for BaseUrl {
 
 /// Parses the URL of a server that secrets are sent to: https, or plain http to this machine. It holds nothing that `Url`
 /// would drop or encode.
-pub(super) fn private_url(
-    text: &str,
-    not_a_url: &'static str,
-    plain_http: &'static str,
-) -> Result<Url, &'static str> {
+pub(super) fn private_url(text: &str) -> Result<Url, &'static str> {
+    const EXPECTED: &str = "expected a URL such as https://HOST";
     let is_encoded = !text.contains(|c: char| c.is_whitespace() || c.is_control());
-    let url = Url::parse(text).ok().filter(|url| is_encoded && url.port() != Some(0)).ok_or(not_a_url)?;
-    let Some(host) = url.host_str().map(|host| host.trim_matches(['[', ']'])) else { return Err(not_a_url) };
+    let url = Url::parse(text).ok().filter(|url| is_encoded && url.port() != Some(0)).ok_or(EXPECTED)?;
+    let Some(host) = url.host_str().map(|host| host.trim_matches(['[', ']'])) else { return Err(EXPECTED) };
     let is_loopback =
         host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     match url.scheme() {
         "https" => Ok(url),
         "http" if is_loopback => Ok(url),
-        "http" => Err(plain_http),
-        _ => Err(not_a_url),
+        "http" => Err("expected https: plain http is for loopback addresses only, because secrets are sent"),
+        _ => Err(EXPECTED),
     }
 }
 
@@ -101,7 +89,7 @@ pub(super) fn has_credentials(url: &Url) -> bool {
 
 impl EdgeAddresses {
     pub(crate) fn to_vec(&self) -> Vec<String> {
-        self.0.split(',').map(str::to_owned).collect()
+        self.0.split_terminator(',').map(str::to_owned).collect()
     }
 }
 
@@ -127,6 +115,11 @@ fn is_edge(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    const ONLY_A_PATH: &str = "it holds credentials or a query; put the API key into a file of its own";
+    const NOT_A_URL: &str = "expected a URL such as https://HOST";
+    const PLAIN_HTTP: &str =
+        "expected https: plain http is for loopback addresses only, because secrets are sent";
+
     #[test]
     fn plain_http_and_credentials_are_refused() {
         let rows = [
@@ -139,10 +132,10 @@ mod tests {
             ("http://api.example.net", Err(PLAIN_HTTP)),
             ("http://127.0.0.1.example.net", Err(PLAIN_HTTP)),
             ("http://192.168.0.1", Err(PLAIN_HTTP)),
-            ("https://user:word@api.example.net", Err(HAS_CREDENTIALS)),
-            ("https://user@api.example.net", Err(HAS_CREDENTIALS)),
-            ("https://api.example.net?x=1", Err(HAS_QUERY)),
-            ("https://api.example.net#x", Err(HAS_QUERY)),
+            ("https://user:word@api.example.net", Err(ONLY_A_PATH)),
+            ("https://user@api.example.net", Err(ONLY_A_PATH)),
+            ("https://api.example.net?x=1", Err(ONLY_A_PATH)),
+            ("https://api.example.net#x", Err(ONLY_A_PATH)),
             ("ftp://api.example.net", Err(NOT_A_URL)),
             ("ftp://user:word@api.example.net", Err(NOT_A_URL)),
             ("api.example.net", Err(NOT_A_URL)),

@@ -69,12 +69,9 @@ impl KeyLocation {
 /// Parses the key. It is sent in a header, so it is one line of visible ASCII (RFC 6750, section 2.1).
 fn parse(text: &str, name: &str) -> Result<Secret, SettingsError> {
     let text = text.trim();
-    let invalid = |reason: &str| SettingsError::invalid(name, reason);
-    if text.is_empty() {
-        return Err(invalid("it holds no API key"));
-    }
-    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(invalid("expected one line of visible ASCII characters without spaces"));
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let expected = "expected an API key: one line of visible ASCII characters without spaces";
+        return Err(SettingsError::new(format_args!("{name}: {expected}")));
     }
     Ok(Secret::new(text.to_owned()))
 }

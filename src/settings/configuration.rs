@@ -3,8 +3,6 @@
 //! An error names file, line and key and never repeats the line: a secret may be in it by mistake.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Display;
-use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +13,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use super::{Connection, HeartbeatUrl, Layer, Local, Program, SettingsError};
+use super::{Connection, HeartbeatUrl, Layer, Program, SettingsError};
 use super::{heartbeat_url, layer, on_failure};
 use crate::env::Env;
 use crate::file;
@@ -92,17 +90,6 @@ impl Configuration {
     pub(crate) fn require_valid(&self) -> Result<&Self, SettingsError> {
         self.faults.first().map_or(Ok(self), |fault| Err(fault.clone()))
     }
-
-    /// What a run uses of the file. If it is invalid, that is the state directory, because the failure has to be recorded
-    /// where later runs look for it, and whom to tell of the failure.
-    pub(crate) fn usable(self) -> Self {
-        if self.faults.is_empty() {
-            return self;
-        }
-        let local = Local { state_dir: self.layer.local.state_dir, ..Local::default() };
-        let layer = Layer { local, ..Layer::default() };
-        Self { layer, origins: Origins::new(), lineages: Vec::new(), ..self }
-    }
 }
 
 impl LineageEntry {
@@ -119,7 +106,7 @@ impl LineageEntry {
 /// Reads the named file, or the first default file that exists.
 pub(crate) fn read(named: Option<&Path>, env: &Env) -> Configuration {
     let named = named.map(Path::to_owned).or_else(|| env.path(VARIABLE));
-    let Some(path) = named.or_else(|| default_paths(env).find(|path| exists(path))) else {
+    let Some(path) = named.or_else(|| default_paths(env).find(|path| path.symlink_metadata().is_ok())) else {
         return Configuration::default();
     };
     match file::read_text(&path, MAX_BYTES, file::default_deadline()) {
@@ -131,23 +118,11 @@ pub(crate) fn read(named: Option<&Path>, env: &Env) -> Configuration {
     }
 }
 
-/// The places of the configuration file, unless one is named.
+/// The places of the configuration file, unless one is named. `HOME` may be inherited from another user; a file that
+/// cannot be reached there is ignored.
 pub(crate) fn default_paths(env: &Env) -> impl Iterator<Item = PathBuf> {
     let home = env.path("XDG_CONFIG_HOME").or_else(|| env.path("HOME").map(|home| home.join(".config")));
     [Some(PathBuf::from(SYSTEM)), home.map(|home| home.join("edgecert/config.toml"))].into_iter().flatten()
-}
-
-/// Whether a default file exists. `HOME` may be inherited from another user; a file that cannot be reached there is
-/// ignored.
-fn exists(path: &Path) -> bool {
-    match path.symlink_metadata() {
-        Ok(_) => true,
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            log::warn!("ignoring {}: cannot search its directory", text::path(path));
-            false
-        }
-        Err(_) => false,
-    }
 }
 
 /// The setting that is read even if the rest of the file is invalid, and that no `[[lineage]]` has.
@@ -263,7 +238,7 @@ impl Parser<'_> {
                     valid.extend(entry);
                     None
                 }
-                Err(reason) => Some(self.fault(span, invalid(key, reason))),
+                Err(reason) => Some(self.fault(span, SettingsError::new(format_args!("`{key}`: {reason}")))),
             };
             origins.insert(key.to_owned(), Origin { place, error });
         }
@@ -293,7 +268,9 @@ impl Parser<'_> {
             (Some(path), None, None) => {
                 let span = table.get("path").map(Spanned::span).unwrap_or_default();
                 let location = location(directory, &path);
-                location.map_err(|reason| self.fault(span, invalid("path", reason))).ok()?
+                location
+                    .map_err(|reason| self.fault(span, SettingsError::new(format_args!("`path`: {reason}"))))
+                    .ok()?
             }
             (None, Some(cert), Some(key)) => {
                 Location::Files { cert: directory.join(cert), key: directory.join(key) }
@@ -331,10 +308,6 @@ impl Parser<'_> {
     fn line(&self, offset: usize) -> usize {
         self.starts_of_lines.partition_point(|start| *start <= offset) + 1
     }
-}
-
-fn invalid(key: &str, reason: impl Display) -> SettingsError {
-    SettingsError::invalid(format_args!("`{key}`"), reason)
 }
 
 /// A path that exists is not a pattern: acme.sh names directories after wildcards. Neither is the directory of the
@@ -431,7 +404,7 @@ mod tests {
             ("wait = 1\nbasurl = \"secret\"\n", "2: unknown key `basurl`"),
             (
                 "\nbase_url = \"http://a.example\"\n",
-                "2: `base_url`: expected https: plain http is for loopback addresses only, because requests contain the private key",
+                "2: `base_url`: expected https: plain http is for loopback addresses only, because secrets are sent",
             ),
             ("edge_address = \"secret_0123456789\"\n", "1: `edge_address`: expected HOST:PORT"),
             ("[lineage]\npath = \"a\"\n", "1: expected `[[lineage]]`, in double brackets"),
@@ -461,8 +434,14 @@ mod tests {
                 "3: `domains`: name 2: not a domain name",
             ),
             ("[[lineage]]\npath = \"a\"\ndomains = \"a\"\n", "3: `domains`: expected a list of domain names"),
-            ("\non_failure = []\n", "2: `on_failure`: it names no program"),
-            ("on_failure = [\"\"]\n", "1: `on_failure`: it names no program"),
+            (
+                "\non_failure = []\n",
+                "2: `on_failure`: expected a list of strings: the program and its arguments",
+            ),
+            (
+                "on_failure = [\"\"]\n",
+                "1: `on_failure`: expected a list of strings: the program and its arguments",
+            ),
             (
                 "on_failure = \"secret\"\n",
                 "1: `on_failure`: expected a list of strings: the program and its arguments",
@@ -533,7 +512,7 @@ mod tests {
         }
         let heartbeat = error("heartbeat_url = [\"https://hunter2\"]\n");
         assert!(
-            heartbeat.contains("expected a URL in quotes") && !heartbeat.contains("hunter2"),
+            heartbeat.contains("expected a URL such as https://HOST") && !heartbeat.contains("hunter2"),
             "{heartbeat}"
         );
         assert!(!error("\u{1b}[2J = 1\n").contains('\u{1b}'));

@@ -32,8 +32,9 @@ pub(crate) struct EffectiveSetting {
 }
 
 impl EffectiveSetting {
-    fn unset(key: &str) -> Self {
-        Self { key: key.to_owned(), lineage: None, value: None, origin: None, error: None }
+    fn new(key: &str, value: Result<Option<String>, SettingsError>, origin: Option<String>) -> Self {
+        let (value, error) = value.map_or_else(|error| (None, Some(error)), |value| (value, None));
+        Self { key: key.to_owned(), lineage: None, value, origin, error }
     }
 }
 
@@ -49,14 +50,11 @@ pub(crate) fn effective(
     let mut settings: Vec<_> = keys.iter().map(|key| setting(key, &layers)).collect();
     settings.push(api_key(&layers));
     // There may be a secret among the arguments.
-    let program = file.on_failure.as_ref().map(|program| match program.arguments.len() {
-        0 => path(&program.name),
-        arguments => format!("{} ({})", path(&program.name), count(arguments, "argument")),
-    });
+    let program = file.on_failure.as_ref().map(|program| path(&program.name));
     let url = file.heartbeat_url.as_ref().map(|_| "set, not shown".to_owned());
     settings.extend([(on_failure::KEY, program), (heartbeat_url::KEY, url)].map(|(key, value)| {
-        let found = find(key, &file.layer, &file.origins).unwrap_or_else(|| EffectiveSetting::unset(key));
-        EffectiveSetting { value, ..found }
+        let found = find(key, &file.layer, &file.origins);
+        EffectiveSetting { value, ..found.unwrap_or_else(|| EffectiveSetting::new(key, Ok(None), None)) }
     }));
     for entry in &file.lineages {
         // The others are overridden.
@@ -64,6 +62,10 @@ pub(crate) fn effective(
         let own = own.filter_map(|key| find(key, &entry.layer, &entry.origins));
         let lineage = Some(path(entry.path()));
         settings.extend(own.map(|setting| EffectiveSetting { lineage: lineage.clone(), ..setting }));
+    }
+    // A setting is not missing if the file that may hold it is invalid.
+    for setting in settings.iter_mut().filter(|_| !file.faults.is_empty()) {
+        setting.error.take_if(|error| error.is_missing);
     }
     // The others are shown with their settings, unless a flag or a variable overrides these.
     let is_shown = |fault| settings.iter().any(|setting| setting.error.as_ref() == Some(fault));
@@ -73,72 +75,56 @@ pub(crate) fn effective(
         Some(_) => Some("flag --config".into()),
         None => env.raw(configuration::VARIABLE).map(|_| of_variable(configuration::VARIABLE)),
     };
-    let value = file.path.as_deref().map(path);
-    settings.insert(0, EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("config") });
+    let config = EffectiveSetting::new("config", Ok(file.path.as_deref().map(path)), origin);
+    settings.insert(0, EffectiveSetting { error, ..config });
     settings
 }
 
 /// A setting of the run.
 fn setting(key: &str, layers: &Layers<'_>) -> EffectiveSetting {
     let found = given(key, layers).or_else(|| find(key, &layers.file.layer, &layers.file.origins));
-    let unset = EffectiveSetting::unset(key);
-    found.unwrap_or_else(|| match key {
-        "base_url" => EffectiveSetting { error: missing(SettingsError::no_base_url(), layers), ..unset },
-        "proxy" => proxy(layers).unwrap_or(unset),
-        "state_dir" => EffectiveSetting {
-            value: layers.state_dir().as_deref().map(path),
-            origin: layers.env.raw(STATE_DIRECTORY).map(|_| of_variable(STATE_DIRECTORY)),
-            ..unset
-        },
-        _ => EffectiveSetting { value: default_text(key), ..unset },
+    found.unwrap_or_else(|| {
+        let (value, variable) = match key {
+            "base_url" => (Err(SettingsError::no_base_url()), None),
+            "proxy" => match layers.base_url().map(|url| Proxy::find(url.as_url(), None, layers.env)) {
+                Ok(Ok(Some(proxy))) => (Ok(Some(proxy.text())), proxy.variable),
+                Ok(Err(error)) => (Err(error), None),
+                Ok(Ok(None)) | Err(_) => (Ok(None), None),
+            },
+            "state_dir" => {
+                let variable = layers.env.raw(STATE_DIRECTORY).map(|_| STATE_DIRECTORY);
+                (Ok(layers.state_dir().as_deref().map(path)), variable)
+            }
+            _ => (Ok(default_text(key)), None),
+        };
+        EffectiveSetting::new(key, value, variable.map(of_variable))
     })
 }
 
 /// A setting from a flag or a variable.
 fn given(key: &str, layers: &Layers<'_>) -> Option<EffectiveSetting> {
-    let flag = || {
-        let (value, origin) = (Some(text(key, layers.flags)?), format!("flag --{}", key.replace('_', "-")));
-        Some(EffectiveSetting { value, origin: Some(origin), ..EffectiveSetting::unset(key) })
-    };
-    flag().or_else(|| find(key, &layers.given, &layers.origins))
+    match text(key, layers.flags) {
+        None => find(key, &layers.given, &layers.origins),
+        flag => Some(EffectiveSetting::new(key, Ok(flag), Some(format!("flag --{}", key.replace('_', "-"))))),
+    }
 }
 
 /// A setting from variables or a table of the file.
 fn find(key: &str, layer: &Layer, origins: &Origins) -> Option<EffectiveSetting> {
     let origin = origins.get(key)?;
-    let (value, place, error) = (text(key, layer), origin.place.clone(), origin.error.clone());
-    Some(EffectiveSetting { value, origin: Some(place), error, ..EffectiveSetting::unset(key) })
+    let value = origin.error.clone().map_or_else(|| Ok(text(key, layer)), Err);
+    Some(EffectiveSetting::new(key, value, Some(origin.place.clone())))
 }
 
 fn api_key(layers: &Layers<'_>) -> EffectiveSetting {
-    let (value, error) = match layers.api_key() {
-        Ok(key) => (Some(count(key.expose().chars().count(), "character")), None),
-        Err(error) if error.is_missing => (None, missing(error, layers)),
-        Err(error) => (None, Some(error)),
-    };
+    let key = layers.api_key().map(|key| Some(count(key.expose().chars().count(), "character")));
     let location = layers.key_location(&Layer::default(), None).ok();
     let origin = location.map(|location| match location {
         KeyLocation::File(file) => format!("file {}", path(&file)),
         KeyLocation::Variable => of_variable(api_key::VARIABLE),
         KeyLocation::Credential(file) => format!("credential {}", path(&file)),
     });
-    EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("api_key") }
-}
-
-/// The proxy that variables name for requests to the base URL.
-fn proxy(layers: &Layers<'_>) -> Option<EffectiveSetting> {
-    let found = Proxy::find(&layers.base_url().ok()?, None, layers.env);
-    let (value, error) = match found {
-        Ok(proxy) => (Some(proxy?.text()), None),
-        Err(error) => (None, Some(error)),
-    };
-    let origin = Proxy::variable(layers.env).map(of_variable);
-    Some(EffectiveSetting { value, origin, error, ..EffectiveSetting::unset("proxy") })
-}
-
-/// A setting is not missing if the file that may hold it is invalid.
-fn missing(error: SettingsError, layers: &Layers<'_>) -> Option<SettingsError> {
-    layers.file.faults.is_empty().then_some(error)
+    EffectiveSetting::new("api_key", key, origin)
 }
 
 fn of_variable(name: &str) -> String {
@@ -209,7 +195,7 @@ mod tests {
             "allow_untrusted = false (default)",
             "skip_unmatched = false (default)",
             "api_key = 10 characters (variable EDGECERT_API_KEY)",
-            "on_failure = mail (2 arguments) (/etc/edgecert/config.toml line 5)",
+            "on_failure = mail (/etc/edgecert/config.toml line 5)",
             "heartbeat_url = set, not shown (/etc/edgecert/config.toml line 6)",
             "/certs/a: verify = off (/etc/edgecert/config.toml line 9)",
         ];

@@ -15,14 +15,11 @@ pub(crate) struct SettingsError {
     pub(crate) is_missing: bool,
 }
 
+pub(super) type Result<T, E = SettingsError> = std::result::Result<T, E>;
+
 impl SettingsError {
     pub(crate) fn new(message: impl Display) -> Self {
         Self { message: message.to_string(), hint: None, is_missing: false }
-    }
-
-    /// A variable, a setting or a file that holds no valid value.
-    pub(super) fn invalid(name: impl Display, reason: impl Display) -> Self {
-        Self::new(format_args!("{name}: {reason}"))
     }
 
     pub(super) fn no_base_url() -> Self {

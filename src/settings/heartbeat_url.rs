@@ -16,12 +16,6 @@ pub(super) const KEY: &str = "heartbeat_url";
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct HeartbeatUrl(Url);
 
-/// Why a value is not a heartbeat URL.
-const NOT_A_URL: &str =
-    "expected a URL in quotes, such as \"https://HOST/ID\"; the value is a secret and not shown";
-const PLAIN_HTTP: &str = "plain http is for loopback addresses only, because the URL is a secret";
-const HAS_FRAGMENT: &str = "it has a fragment, which is never sent";
-
 impl HeartbeatUrl {
     /// The URL to call after a run: appends the exit code to the path, before any query.
     pub(crate) fn with_exit_code(&self, exit_code: u8) -> Url {
@@ -33,14 +27,9 @@ impl HeartbeatUrl {
         url
     }
 
-    /// Whether it is called without TLS, which is allowed on loopback only.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.0.scheme() == "http"
-    }
-
     /// The proxy through which it is called; `None`: directly.
     pub(crate) fn proxy(&self, env: &Env) -> Result<Option<Proxy>, SettingsError> {
-        Proxy::for_url(&self.0, env)
+        Proxy::find(&self.0, None, env)
     }
 }
 
@@ -48,8 +37,8 @@ impl FromStr for HeartbeatUrl {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let url = private_url(text, NOT_A_URL, PLAIN_HTTP)?;
-        if url.fragment().is_some() { Err(HAS_FRAGMENT) } else { Ok(Self(url)) }
+        let url = private_url(text)?;
+        if url.fragment().is_some() { Err("it has a fragment, which is never sent") } else { Ok(Self(url)) }
     }
 }
 
@@ -76,10 +65,13 @@ mod tests {
 
     #[test]
     fn invalid_urls_are_refused_but_not_shown() {
+        const NOT_A_URL: &str = "expected a URL such as https://HOST";
+        const PLAIN_HTTP: &str =
+            "expected https: plain http is for loopback addresses only, because secrets are sent";
         for (url, expected) in [
             ("http://hc.example/secret", PLAIN_HTTP),
             ("http://192.168.0.1/secret", PLAIN_HTTP),
-            ("https://hc.example/secret#now", HAS_FRAGMENT),
+            ("https://hc.example/secret#now", "it has a fragment, which is never sent"),
             ("ftp://hc.example/secret", NOT_A_URL),
             ("mailto:secret@hc.example", NOT_A_URL),
             ("hc.example/secret", NOT_A_URL),

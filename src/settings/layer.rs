@@ -3,6 +3,8 @@
 //! The doc comments are the help. The structs have none: clap would take it for the summary of every command that has
 //! these flags.
 
+#![expect(clippy::doc_markdown, reason = "help is plain text")]
+
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -27,7 +29,6 @@ const HEADING: &str = "Settings (flag, variable or file)";
 #[group(skip)]
 #[command(next_help_heading = HEADING)]
 #[serde(default)]
-#[expect(clippy::doc_markdown, reason = "help is plain text")]
 #[allow(rustdoc::bare_urls, reason = "help is plain text")]
 pub(crate) struct Connection {
     /// Base URL of the service, for example https://api.example.net [env: EDGECERT_BASE_URL]
@@ -58,7 +59,6 @@ pub(crate) struct Connection {
 #[group(skip)]
 #[command(next_help_heading = HEADING)]
 #[serde(default)]
-#[expect(clippy::doc_markdown, reason = "help is plain text")]
 pub(crate) struct Local {
     /// Directory of the state files [env: EDGECERT_STATE_DIR]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -75,7 +75,6 @@ pub(crate) struct Local {
 #[group(skip)]
 #[command(next_help_heading = HEADING)]
 #[serde(default)]
-#[expect(clippy::doc_markdown, reason = "help is plain text")]
 pub(crate) struct Layer {
     #[command(flatten)]
     #[serde(flatten)]
@@ -120,13 +119,6 @@ pub(crate) struct Layer {
         require_equals = true, default_missing_value = "yes")]
     #[serde(deserialize_with = "switch", skip_serializing_if = "Option::is_none")]
     pub(crate) skip_unmatched: Option<bool>,
-}
-
-impl Local {
-    /// `HOST:PORT` of each edge to verify; if empty, the addresses of each site's `cname`.
-    pub(crate) fn edges(&self) -> Vec<String> {
-        self.edge_address.as_ref().map(EdgeAddresses::to_vec).unwrap_or_default()
-    }
 }
 
 impl Layer {

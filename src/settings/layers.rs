@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::api_key::KeyLocation;
 use super::configuration::{Origin, Origins};
+use super::error::Result;
 use super::layer::{Connection, Layer, variable};
 use super::{
     BaseUrl, Configuration, LineageEntry, Settings, SettingsError, default_state_dir, timeout, trust_anchors,
@@ -27,7 +28,7 @@ pub(crate) struct Layers<'a> {
     pub(super) origins: Origins,
     pub(crate) file: &'a Configuration,
     /// The API keys that were read.
-    keys: RefCell<HashMap<KeyLocation, Result<Secret, SettingsError>>>,
+    keys: RefCell<HashMap<KeyLocation, Result<Secret>>>,
 }
 
 impl<'a> Layers<'a> {
@@ -44,17 +45,13 @@ impl<'a> Layers<'a> {
     }
 
     /// Fails if the file or a variable is invalid, even if a flag overrides it.
-    pub(crate) fn require_valid(&self) -> Result<(), SettingsError> {
+    pub(crate) fn require_valid(&self) -> Result<()> {
         self.file.require_valid()?;
         self.unusable().next().map_or(Ok(()), |(_, error)| Err(error.clone()))
     }
 
     /// Resolves the settings for a lineage, which may have been deployed with recorded options.
-    pub(crate) fn resolve(
-        &self,
-        recorded: &Layer,
-        entry: Option<&LineageEntry>,
-    ) -> Result<Settings, SettingsError> {
+    pub(crate) fn resolve(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Result<Settings> {
         self.require_valid()?;
         let merged = self.merge(recorded, entry);
         let base_url = merged.connection.base_url.clone().ok_or_else(SettingsError::no_base_url)?;
@@ -65,11 +62,7 @@ impl<'a> Layers<'a> {
 
     /// Where the API key of a lineage is, or that of the run. `EDGECERT_API_KEY` may be the key of another account than
     /// the one that an entry or a state names, so the key file beside that base URL comes first.
-    pub(super) fn key_location(
-        &self,
-        recorded: &Layer,
-        entry: Option<&LineageEntry>,
-    ) -> Result<KeyLocation, SettingsError> {
+    pub(super) fn key_location(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Result<KeyLocation> {
         let flag = self.flags.connection.api_key_file.as_ref();
         let url = self.merge(recorded, entry).connection.base_url;
         let fits = |layer: &Connection| layer.base_url.as_ref().is_none_or(|own| Some(own) == url.as_ref());
@@ -120,30 +113,26 @@ impl<'a> Layers<'a> {
     }
 
     /// The base URL of the run.
-    pub(crate) fn base_url(&self) -> Result<BaseUrl, SettingsError> {
+    pub(crate) fn base_url(&self) -> Result<BaseUrl> {
         let invalid = || self.origins.get("base_url").and_then(|origin| origin.error.clone());
         let missing = || invalid().unwrap_or_else(SettingsError::no_base_url);
         self.of_run().connection.base_url.ok_or_else(missing)
     }
 
     /// The API key of the run.
-    pub(crate) fn api_key(&self) -> Result<Secret, SettingsError> {
+    pub(crate) fn api_key(&self) -> Result<Secret> {
         self.read_key(self.key_location(&Layer::default(), None)?, Deadline::after(self.timeout()))
     }
 
     /// Reads a key once, because its file may be a pipe.
-    fn read_key(&self, location: KeyLocation, deadline: Deadline) -> Result<Secret, SettingsError> {
+    fn read_key(&self, location: KeyLocation, deadline: Deadline) -> Result<Secret> {
         let mut keys = self.keys.borrow_mut();
         keys.entry(location).or_insert_with_key(|location| location.read(self.env, deadline)).clone()
     }
 
     /// The settings of the run, or of a lineage, for checks that go on although some are invalid or missing: with an empty
     /// API key, and with the address of no service, if there is none.
-    pub(crate) fn incomplete(
-        &self,
-        recorded: &Layer,
-        entry: Option<&LineageEntry>,
-    ) -> Result<Settings, SettingsError> {
+    pub(crate) fn incomplete(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Result<Settings> {
         let merged = self.merge(recorded, entry);
         let base_url = merged.connection.base_url.clone().or_else(|| "https://localhost".parse().ok());
         let location = self.key_location(recorded, entry);
@@ -200,7 +189,7 @@ fn read_variables(env: &Env) -> (Layer, Origins) {
                 layer = layer.or(read);
                 None
             }
-            Err(reason) => Some(SettingsError::invalid(&name, reason)),
+            Err(reason) => Some(SettingsError::new(format_args!("{name}: {reason}"))),
         };
         origins.insert(key, Origin { place: format!("variable {name}"), error });
     }

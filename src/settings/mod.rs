@@ -43,7 +43,6 @@ const WAIT: u64 = 30;
 const VERIFY: Verify = Verify::Auto;
 /// Default interval between handshakes with the sites of an unchanged lineage, in seconds.
 const VERIFY_EVERY: u64 = 86_400;
-const SYSTEM_STATE_DIR: &str = "/var/lib/edgecert";
 
 /// The settings of a run, complete and valid.
 pub(crate) struct Settings {
@@ -71,7 +70,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Completes merged settings with the defaults.
     fn new(base_url: BaseUrl, api_key: Secret, merged: Layer, env: &Env) -> Result<Self, SettingsError> {
-        let proxy = Proxy::find(&base_url, merged.connection.proxy.as_ref(), env)?;
+        let proxy = Proxy::find(base_url.as_url(), merged.connection.proxy.as_ref(), env)?;
         let timeout = timeout(&merged);
         Ok(Self {
             base_url,
@@ -83,7 +82,7 @@ impl Settings {
             wait: merged.wait.map_or(Duration::from_secs(WAIT), Seconds::duration),
             verify: merged.verify.unwrap_or(VERIFY),
             verify_every: merged.verify_every.map_or(Duration::from_secs(VERIFY_EVERY), Seconds::duration),
-            edge_addresses: merged.local.edges(),
+            edge_addresses: merged.local.edge_address.unwrap_or_default().to_vec(),
             trust_anchors: TrustPolicy::new(merged.trust_anchors, env),
             rebind: merged.rebind.unwrap_or(false),
             allow_untrusted: merged.allow_untrusted.unwrap_or(false),
@@ -125,7 +124,7 @@ fn default_text(key: &str) -> Option<String> {
 /// The directory that systemd created for the unit, else the system's for root, else one in the user's home.
 fn default_state_dir(env: &Env) -> Option<PathBuf> {
     let from_systemd = env.raw("STATE_DIRECTORY").and_then(|list| std::env::split_paths(list).next());
-    let system = rustix::process::geteuid().is_root().then(|| PathBuf::from(SYSTEM_STATE_DIR));
+    let system = rustix::process::geteuid().is_root().then(|| PathBuf::from("/var/lib/edgecert"));
     let home = env.path("XDG_STATE_HOME").or_else(|| Some(env.path("HOME")?.join(".local/state")));
     from_systemd.or(system).or_else(|| Some(home?.join("edgecert")))
 }

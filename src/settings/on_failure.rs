@@ -13,7 +13,8 @@ use serde::{Deserialize as _, Deserializer};
 use serde_json::Value;
 
 use super::SettingsError;
-use crate::{file, text};
+use crate::file::ReadError;
+use crate::text;
 
 /// Name of the key.
 pub(super) const KEY: &str = "on_failure";
@@ -45,11 +46,7 @@ impl Program {
     /// Whether nobody but root and this user can choose the program, by changing or replacing the configuration file.
     /// With another user's `HOME`, the file belongs to that user.
     pub(crate) fn trust(&self) -> Result<(), SettingsError> {
-        let unknown = |error: io::Error| {
-            let (path, reason) = (text::path(&self.file), file::reason(&error));
-            let error = SettingsError::new(format_args!("cannot examine {path}: {reason}"));
-            error.hint("check the path and its permissions")
-        };
+        let unknown = |error: io::Error| SettingsError::from(ReadError::new(&self.file, &error));
         let file = self.file.metadata().map_err(unknown)?;
         trust_owner(&self.file, &file)?;
         // Others cannot open a pipe such as `<(…)`, whatever its mode.
@@ -74,11 +71,11 @@ impl Program {
 
 /// Reads the value of the key.
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Program>, D::Error> {
-    let words: Option<Vec<String>> = serde_json::from_value(Value::deserialize(from)?).ok();
-    let expected = || D::Error::custom("expected a list of strings: the program and its arguments");
-    let mut words = words.ok_or_else(expected)?.into_iter();
+    let words: Vec<String> = serde_json::from_value(Value::deserialize(from)?).unwrap_or_default();
+    let mut words = words.into_iter();
     let name = words.next().filter(|name| !name.is_empty());
-    let name = name.ok_or_else(|| D::Error::custom("it names no program"))?.into();
+    let expected = || D::Error::custom("expected a list of strings: the program and its arguments");
+    let name = name.ok_or_else(expected)?.into();
     Ok(Some(Program { name, arguments: words.collect(), file: PathBuf::new() }))
 }
 

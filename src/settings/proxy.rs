@@ -7,8 +7,9 @@ use std::str::FromStr;
 
 use reqwest::Url;
 
+use super::SettingsError;
 use super::address::has_credentials;
-use super::{BaseUrl, SettingsError};
+use super::error::Result;
 use crate::env::Env;
 use crate::names::Domain;
 use crate::text::sanitize;
@@ -39,29 +40,16 @@ pub(crate) enum ProxySetting {
 
 /// Why text does not name a proxy.
 const MALFORMED: &str = "expected http://HOST:PORT or https://HOST:PORT";
-const SCHEME: &str = "this proxy scheme is not supported; use http:// or https://";
 
 impl Proxy {
-    /// The proxy for requests to a base URL; `None` if they are sent directly.
-    pub(super) fn find(
-        base_url: &BaseUrl,
-        setting: Option<&ProxySetting>,
-        env: &Env,
-    ) -> Result<Option<Self>, SettingsError> {
+    /// The proxy for requests to a URL; `None` if they are sent directly.
+    pub(super) fn find(target: &Url, setting: Option<&ProxySetting>, env: &Env) -> Result<Option<Self>> {
         match setting {
-            None => Self::for_url(base_url.as_url(), env),
-            Some(ProxySetting::Url(url)) if !base_url.is_plain() => {
-                Ok(Some(Self { url: url.clone(), variable: None }))
-            }
-            Some(ProxySetting::Off | ProxySetting::Url(_)) => Ok(None),
-        }
-    }
-
-    /// The proxy for requests to any URL.
-    pub(super) fn for_url(target: &Url, env: &Env) -> Result<Option<Self>, SettingsError> {
-        // A proxy could read a plain request, and loopback needs none.
-        if target.scheme() == "http" {
-            return Ok(None);
+            // A proxy could read a plain request, and loopback needs none.
+            _ if target.scheme() == "http" => return Ok(None),
+            Some(ProxySetting::Off) => return Ok(None),
+            Some(ProxySetting::Url(url)) => return Ok(Some(Self { url: url.clone(), variable: None })),
+            None => {}
         }
         let Some((variable, text)) = first(env, &PROXY)? else { return Ok(None) };
         if first(env, &NO_PROXY)?
@@ -69,13 +57,8 @@ impl Proxy {
         {
             return Ok(None);
         }
-        let url = parse(text).map_err(|reason| SettingsError::invalid(variable, reason))?;
+        let url = parse(text).map_err(|reason| SettingsError::new(format_args!("{variable}: {reason}")))?;
         Ok(Some(Self { url, variable: Some(variable) }))
-    }
-
-    /// The variable that names the proxy, if one does.
-    pub(super) fn variable(env: &Env) -> Option<&'static str> {
-        PROXY.into_iter().find(|name| env.raw(name).is_some())
     }
 
     /// The proxy, without its credentials.
@@ -112,20 +95,17 @@ impl fmt::Display for ProxySetting {
 }
 
 /// The first of these variables that is set, and its text.
-fn first<'e>(env: &'e Env, names: &[&'static str]) -> Result<Option<(&'static str, &'e str)>, SettingsError> {
-    let mut found =
-        names.iter().filter_map(|name| env.text(name).map(|text| Some((*name, text?))).transpose());
-    found.next().transpose().map_err(SettingsError::new)
+fn first<'e>(env: &'e Env, names: &[&'static str]) -> Result<Option<(&'static str, &'e str)>> {
+    let found = names.iter().find_map(|name| Some(env.text(name).transpose()?.map(|text| (*name, text))));
+    found.transpose().map_err(SettingsError::new)
 }
 
 fn parse(text: &str) -> Result<Url, &'static str> {
     let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let mut url = Url::parse(&text).map_err(|_| MALFORMED)?;
-    if !["http", "https"].contains(&url.scheme()) {
-        return Err(SCHEME);
-    }
+    let is_http = ["http", "https"].contains(&url.scheme());
     let is_host = url.host_str().is_some_and(|host| ip(host).is_some() || host.parse::<Domain>().is_ok());
-    if !is_host || url.port() == Some(0) {
+    if !is_http || !is_host || url.port() == Some(0) {
         return Err(MALFORMED);
     }
     let authority = text.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
@@ -196,8 +176,8 @@ mod tests {
             ("http://user:p%40ss%3a@proxy.example:80", Ok("http://user:p%40ss%3a@proxy.example/")),
             ("http://user:p@ss@proxy.example:80", Ok("http://user:p%40ss@proxy.example/")),
             ("user@proxy.example", Ok("http://user@proxy.example:1080/")),
-            ("socks5://proxy.example:1080", Err(SCHEME)),
-            ("ftp://proxy.example", Err(SCHEME)),
+            ("socks5://proxy.example:1080", Err(MALFORMED)),
+            ("ftp://proxy.example", Err(MALFORMED)),
             ("http://", Err(MALFORMED)),
             (":3128", Err(MALFORMED)),
             ("http://proxy.example:port", Err(MALFORMED)),

@@ -111,7 +111,7 @@ fn unreachable_proxy_is_named() {
 #[test]
 fn malformed_proxy_is_exit_78() {
     const EXPECTED: &str = "expected http://HOST:PORT or https://HOST:PORT";
-    const UNSUPPORTED: &str = "this proxy scheme is not supported; use http:// or https://";
+    const UNSUPPORTED: &str = "expected http://HOST:PORT or https://HOST:PORT";
     let (service, lineage) = (tls_sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     for (value, reason) in
         [("http://user:secret@", EXPECTED), ("socks5h://user:secret@127.0.0.1:1080", UNSUPPORTED)]

@@ -40,8 +40,8 @@ fn to_json(setting: &EffectiveSetting) -> Value {
 fn table(heads: &[&'static str], settings: &[&EffectiveSetting]) -> Table {
     let mut table = Table::new(heads);
     for setting in settings {
-        let absent = match setting.error {
-            Some(_) if setting.origin.is_none() => "missing",
+        let absent = match &setting.error {
+            Some(error) if error.is_missing => "missing",
             Some(_) => "invalid",
             None => "-",
         };

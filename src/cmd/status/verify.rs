@@ -23,7 +23,8 @@ const SITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Fills in the edge status of the sites that should serve the leaf of their lineage: the one on disk, or else the one
 /// deployed last.
 pub(super) fn verify(lineages: &mut [LineageStatus], layers: &Layers<'_>) -> Result<(), CommandError> {
-    let edges = lineages.iter().map(|lineage| layers.merge(&lineage.settings, None).local.edges());
+    let edges = |lineage: &LineageStatus| layers.merge(&lineage.settings, None).local.edge_address;
+    let edges = lineages.iter().map(|lineage| edges(lineage).unwrap_or_default().to_vec());
     let edges: Vec<Vec<String>> = edges.collect();
     let handshakes = Arc::new(Handshakes::new(MAX_HANDSHAKES).context("cannot set up TLS")?);
     let mut checks = Vec::new();
