@@ -191,8 +191,8 @@ impl ServiceDeployments {
     }
 
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,
-    /// whose leaf is valid and was issued later, unless this one has expired. If `sync` does not maintain it, the site must
-    /// still be bound to its record, and no other leaf may have been stored there since.
+    /// whose leaf is valid and was issued later. If `sync` does not maintain it, the site must still be bound to its record,
+    /// and no other leaf may have been stored there since. Then a leaf that was issued earlier supersedes one that has expired.
     pub(crate) fn superseding(
         &self,
         (site, record): (&Domain, Option<u64>),
@@ -204,11 +204,14 @@ impl ServiceDeployments {
             let known = record.filter(|_| other.record == record).map(|record| self.leaves_in(record));
             known.is_some_and(|known| known.iter().any(|stored| stored.leaf == other.leaf))
         };
-        let deployments = self.on_site(site.host()).iter().filter(|other| {
-            other.lineage != lineage && other.leaf.not_after >= now && (other.is_maintained || is_held(other))
-        });
-        let latest = deployments.max_by_key(|other| other.leaf.rank());
-        latest.filter(|other| leaf.not_after < now || other.leaf.rank() > leaf.rank())
+        let has_expired = leaf.not_after < now;
+        let supersedes = |other: &&SiteDeployment| {
+            let is_later = other.leaf.rank() > leaf.rank();
+            other.lineage != lineage
+                && other.leaf.not_after >= now
+                && (is_later && other.is_maintained || (is_later || has_expired) && is_held(other))
+        };
+        self.on_site(site.host()).iter().filter(supersedes).max_by_key(|other| other.leaf.rank())
     }
 
     /// The deployments to a site.
@@ -297,10 +300,12 @@ mod tests {
         let earlier = deployed(leaf("aa", ISSUED), DAY_1);
         let (known, site) =
             (deployments([&earlier, &earlier]).of_service(SERVICE), "a.example".parse().unwrap());
-        for (not_after, is_superseded) in [(DAY_1, true), (DAY_2, false)] {
+        for (not_after, record, is_superseded) in
+            [(DAY_1, Some(5), true), (DAY_1, Some(6), false), (DAY_1, None, false), (DAY_2, Some(5), false)]
+        {
             let own = Leaf { not_after, ..leaf("bb", DAY_1) };
-            let other = known.superseding((&site, None), "own", &own, DAY_2);
-            assert_eq!(other.is_some(), is_superseded, "{not_after}");
+            let other = known.superseding((&site, record), "own", &own, DAY_2);
+            assert_eq!(other.is_some(), is_superseded, "{not_after} {record:?}");
         }
     }
 
