@@ -132,6 +132,8 @@ fn summary_counts_each_test_once() {
         let (exit_code, shown) = summary(&format!("{output}{SECOND_PASSED}"), strict);
         assert_eq!((exit_code, shown.lines().last()), (Some(code), Some(summary_line)), "{shown:?}");
     }
+    let (exit_code, shown) = summary("error: could not compile `edgecert` (lib)\n", "");
+    assert_eq!((exit_code, shown.lines().last()), (Some(1), Some("0 passed, 1 failed, 0 skipped")));
 }
 
 #[test]
