@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::ErrorKind as Io;
 
+use crate::text::shell_word;
+
 /// What the user can do, in the imperative.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hint {
@@ -52,8 +54,8 @@ pub(crate) struct Place {
     pub(crate) is_recorded: bool,
     /// The flags that name the lineage, such as `--lineage /certs/a`; `None`: none is known.
     pub(crate) lineage: Option<String>,
-    /// Whether the command line names sites with `--domain`.
-    pub(crate) has_domain_flag: bool,
+    /// The hosts that `--domain` names, on the command line or in the hook.
+    pub(crate) domains: Vec<String>,
 }
 
 /// The command that failed, as far as hints depend on it.
@@ -151,9 +153,12 @@ fn retry(place: &Place) -> &'static str {
 fn override_with(flags: &[Override], place: &Place) -> String {
     // Whether the user can repeat the command with other flags for the lineage.
     let is_direct = matches!(place.command, Command::Deploy | Command::Plan);
+    // Other sites were left out on purpose.
+    let domains: String =
+        place.domains.iter().map(|host| format!(" --domain {}", shell_word(host))).collect();
     let option = |(at, Override { flag, purpose }): (usize, &Override)| match (at, is_direct) {
         (0, true) => format!("pass {flag} {purpose}"),
-        (0, false) => format!("run `{} {flag}` {purpose}", place.deploy()),
+        (0, false) => format!("run `{}{domains} {flag}` {purpose}", place.deploy()),
         (_, true) => format!("{flag} {purpose}"),
         (_, false) => format!("with {flag} {purpose}"),
     };
@@ -163,8 +168,8 @@ fn override_with(flags: &[Override], place: &Place) -> String {
 fn omit_domain(domain: &str, place: &Place) -> String {
     match place.command {
         Command::Check => format!("omit --domain {domain}"),
-        Command::Deploy | Command::Plan if place.has_domain_flag => format!("omit --domain {domain}"),
-        Command::Hook if place.has_domain_flag => format!("omit --domain {domain} in the hook"),
+        Command::Deploy | Command::Plan if !place.domains.is_empty() => format!("omit --domain {domain}"),
+        Command::Hook if !place.domains.is_empty() => format!("omit --domain {domain} in the hook"),
         Command::Sync => {
             format!("remove it from the hook and from `domains`, then run `{}`", place.deploy())
         }
@@ -235,7 +240,7 @@ mod tests {
             command,
             is_recorded,
             lineage: Some("--lineage /certs/a".into()),
-            has_domain_flag: true,
+            domains: vec!["*.example".into()],
         };
         let flags = &[
             Override { flag: "--allow-older", purpose: "to go back to it" },
@@ -259,7 +264,7 @@ mod tests {
                 &older,
                 Command::Hook,
                 true,
-                "renew it, or run `edgecert deploy --lineage /certs/a --allow-older` to go back to it, or with --rebind to keep both",
+                "renew it, or run `edgecert deploy --lineage /certs/a --domain '*.example' --allow-older` to go back to it, or with --rebind to keep both",
             ),
             (&omit, Command::Check, false, "renew it, or omit --domain a.example"),
             (

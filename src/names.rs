@@ -19,6 +19,11 @@ pub const MAX_DOMAIN: usize = 253;
 #[derive(Clone, Debug)]
 pub struct Domain(SmolStr);
 
+/// The hosts of domains.
+pub fn hosts(domains: &[Domain]) -> Vec<String> {
+    domains.iter().map(|domain| domain.host().to_owned()).collect()
+}
+
 /// Text that is not a domain name. The message omits the text; callers add it.
 #[derive(Debug, thiserror::Error)]
 #[error("not a domain name")]

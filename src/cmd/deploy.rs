@@ -13,7 +13,7 @@ use crate::deploy::{ClientCache, Deployment, Journal, run_options};
 use crate::error::CommandError;
 use crate::hint::{Command, Place};
 use crate::inventory;
-use crate::names::{Domain, distinct};
+use crate::names::{Domain, distinct, hosts};
 use crate::progress::Progress;
 use crate::report::{Report, SourceReport};
 use crate::runtime::{Runtime, RuntimeError};
@@ -104,8 +104,8 @@ impl Run<'_> {
             Origin::Hook => Command::Hook,
             Origin::Hand | Origin::Retry | Origin::Standing => Command::Deploy,
         };
-        let (lineage, has_domain_flag) = (Some(source.flags()), !args.domains.is_empty());
-        report.set_place(Place { command, is_recorded: false, lineage, has_domain_flag });
+        let lineage = Some(source.flags());
+        report.set_place(Place { command, is_recorded: false, lineage, domains: hosts(&args.domains) });
         let deadline = match settings {
             Ok(settings) => self.start.deadline(settings.timeout),
             Err(_) => Deadline::after(LOCK_TIMEOUT),

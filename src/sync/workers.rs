@@ -12,6 +12,7 @@ use crate::clock::{self, Deadline};
 use crate::deploy::{AccountSnapshot, ClientCache, Deployment, Journal, run_options};
 use crate::error::{CommandError, ErrorKind};
 use crate::hint::{Command, Hint, Place};
+use crate::names::hosts;
 use crate::progress::Progress;
 use crate::report::{Report, SourceReport};
 use crate::settings::Settings;
@@ -94,7 +95,7 @@ impl<'a> Workers<'_, 'a> {
             command: Command::Sync,
             is_recorded: true,
             lineage: Some(scanned.source.flags()),
-            has_domain_flag: false,
+            domains: hosts(&scanned.given.domains),
         });
         let deadline = Deadline::after(timeout);
         let opened = scanned.open(self.examiner, self.state_dir, deadline, report).await?;

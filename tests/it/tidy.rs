@@ -21,7 +21,7 @@ const IMPORTS: [(&str, &str); 42] = [
     // A lookup takes a thread of its own.
     ("dns", "runtime"),
     // What to do about a failure; from the checks up, every module has failures.
-    ("hint", ""),
+    ("hint", "text"),
     ("secret", "text"),
     ("progress", ""),
     ("fields", "text"),
