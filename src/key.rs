@@ -7,10 +7,7 @@
 use std::fmt;
 
 use ring::rand::SystemRandom;
-use ring::signature::{
-    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair,
-    KeyPair as _,
-};
+use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _};
 use rsa::traits::{PrivateKeyParts as _, PublicKeyParts as _};
 use rsa::{BigUint, RsaPrivateKey};
 use x509_parser::asn1_rs::{Oid, Tag, oid};
@@ -52,9 +49,12 @@ pub struct PrivateKey {
     /// ring needs the public key in an EC key, Go the curve; both and OpenSSL need version 1 of PKCS#8; RFC 5915 fixes
     /// the length of the scalar.
     der: Zeroizing<Vec<u8>>,
-    /// How `der` differs from what was read, for messages; empty if it does not.
-    pub repairs: Vec<String>,
+    /// Whether `der` differs from what was read.
+    pub is_repaired: bool,
 }
+
+/// The public key, the secret numbers and the strict encoding of a private key.
+type Parts = (PublicKey, Vec<Zeroizing<Vec<u8>>>, Zeroizing<Vec<u8>>);
 
 /// Why a private key cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -118,8 +118,6 @@ const INCONSISTENT_RSA: KeyError =
     KeyError::Inconsistent("its primes and exponents do not match its modulus");
 const PUBLIC_KEY_MISMATCH: KeyError = KeyError::Inconsistent("its private and public parts do not match");
 
-const CURVE_ADDED: &str = "added the name of the curve";
-
 impl PublicKey {
     /// The public key of a certificate.
     pub fn from_x509(info: &SubjectPublicKeyInfo<'_>) -> Self {
@@ -179,11 +177,13 @@ impl fmt::Display for KeyType {
 impl PrivateKey {
     /// Reads a key and checks that its parts match.
     pub fn from_der(format: KeyFormat, der: &[u8]) -> Result<Self, KeyError> {
-        match format {
-            KeyFormat::Pkcs1 => rsa(der),
-            KeyFormat::Sec1 => ec(der, None),
-            KeyFormat::Pkcs8 => pkcs8(der),
-        }
+        let (public_key, secrets, strict) = match format {
+            KeyFormat::Pkcs1 => rsa(der)?,
+            KeyFormat::Sec1 => ec(der, None)?,
+            KeyFormat::Pkcs8 => pkcs8(der)?,
+        };
+        let is_repaired = *strict != der;
+        Ok(Self { public_key, secrets, format, der: strict, is_repaired })
     }
 
     /// The key as PEM, in the format in which it was read.
@@ -238,7 +238,7 @@ fn rsa_type(modulus: &[u8]) -> KeyType {
 
 /// Reads a `PrivateKeyInfo`, also called `OneAsymmetricKey` (RFC 5958, section 2), with a public key in version 1 too, and
 /// with one that is tagged explicitly.
-fn pkcs8(der: &[u8]) -> Result<PrivateKey, KeyError> {
+fn pkcs8(der: &[u8]) -> Result<Parts, KeyError> {
     let mut fields = only(SEQUENCE, der).ok_or(MALFORMED_PKCS8)?;
     let version = take(&mut fields, INTEGER).ok_or(MALFORMED_PKCS8)?;
     let mut parameters = take(&mut fields, SEQUENCE).ok_or(MALFORMED_PKCS8)?;
@@ -250,7 +250,7 @@ fn pkcs8(der: &[u8]) -> Result<PrivateKey, KeyError> {
     if !matches!(version, [0 | 1]) || !fields.is_empty() {
         return Err(MALFORMED_PKCS8);
     }
-    let mut key = match algorithm {
+    let (public_key, secrets, key) = match algorithm {
         RSA | ED25519 if !matches!(parameters, [] | NULL) => return Err(MALFORMED_PKCS8),
         RSASSA_PSS if !parameters.is_empty() && only(SEQUENCE, parameters).is_none() => {
             return Err(MALFORMED_PKCS8);
@@ -261,43 +261,30 @@ fn pkcs8(der: &[u8]) -> Result<PrivateKey, KeyError> {
         other => return Err(KeyError::Unsupported(unsupported(other, ""))),
     };
     let stored = stored.map(|bits| bits.strip_prefix(&[0]).unwrap_or(bits));
-    if stored.is_some_and(|bits| !key.public_key.is_encoded_by(bits)) {
+    if stored.is_some_and(|bits| !public_key.is_encoded_by(bits)) {
         return Err(PUBLIC_KEY_MISMATCH);
     }
-    let curve = CURVES.iter().find(|curve| curve.key_type == key.public_key.key_type);
-    let strict = match algorithm {
+    let curve = CURVES.iter().find(|curve| curve.key_type == public_key.key_type);
+    let parameters = match algorithm {
         RSA => NULL.to_vec(),
         RSASSA_PSS => parameters.to_vec(),
         _ => curve.map_or_else(Vec::new, |curve| write(OID, &[curve.oid]).to_vec()),
     };
-    if parameters != strict {
-        let corrected = "corrected the parameters of the algorithm";
-        key.repairs.push(if algorithm == EC { CURVE_ADDED } else { corrected }.into());
-    }
-    if version != [0] || stored.is_some() {
-        key.repairs.push("converted it from version 2 of PKCS#8 to version 1".into());
-    }
-    let algorithm = write(SEQUENCE, &[write(OID, &[algorithm]).as_slice(), &strict]);
-    let key_field = write(OCTET_STRING, &[&key.der]);
-    let der = write(SEQUENCE, &[integer(&[0]), algorithm, key_field, attributes.unwrap_or_default()]);
-    Ok(PrivateKey { format: KeyFormat::Pkcs8, der, ..key })
+    let algorithm = write(SEQUENCE, &[write(OID, &[algorithm]).as_slice(), &parameters]);
+    let fields = [integer(&[0]), algorithm, write(OCTET_STRING, &[&key]), attributes.unwrap_or_default()];
+    Ok((public_key, secrets, write(SEQUENCE, &fields)))
 }
 
 /// Reads a `CurvePrivateKey` (RFC 8410, section 7).
-fn ed25519(der: &[u8]) -> Result<PrivateKey, KeyError> {
+fn ed25519(der: &[u8]) -> Result<Parts, KeyError> {
     let seed = only(OCTET_STRING, der).ok_or(KeyError::Malformed("Ed25519"))?;
     let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| KeyError::Malformed("Ed25519"))?;
-    Ok(PrivateKey {
-        public_key: PublicKey::new(KeyType::Ed25519, pair.public_key().as_ref()),
-        secrets: vec![Zeroizing::new(seed.to_vec())],
-        format: KeyFormat::Pkcs8,
-        der: write(OCTET_STRING, &[seed]),
-        repairs: Vec::new(),
-    })
+    let public_key = PublicKey::new(KeyType::Ed25519, pair.public_key().as_ref());
+    Ok((public_key, vec![Zeroizing::new(seed.to_vec())], write(OCTET_STRING, &[seed])))
 }
 
 /// Reads an `ECPrivateKey` (RFC 5915, section 3). In PKCS#8, `parameters` are those of the algorithm.
-fn ec(der: &[u8], parameters: Option<&[u8]>) -> Result<PrivateKey, KeyError> {
+fn ec(der: &[u8], parameters: Option<&[u8]>) -> Result<Parts, KeyError> {
     let mut fields = only(SEQUENCE, der).ok_or(MALFORMED_EC)?;
     take(&mut fields, INTEGER).filter(|version| *version == [1]).ok_or(MALFORMED_EC)?;
     let scalar = take(&mut fields, OCTET_STRING).ok_or(MALFORMED_EC)?;
@@ -327,40 +314,18 @@ fn ec(der: &[u8], parameters: Option<&[u8]>) -> Result<PrivateKey, KeyError> {
     if stored.is_some_and(|bits| !public_key.is_encoded_by(bits)) {
         return Err(PUBLIC_KEY_MISMATCH);
     }
-    let (found, wanted) = (scalar.len(), curve.length);
-    let full_length =
-        || format!("wrote the private number in {wanted} bytes instead of {found}, as RFC 5915 requires");
-    let public_part =
-        if stored.is_some() { "wrote the public key uncompressed" } else { "added the public key" };
-    let repairs = [
-        (found != wanted).then(full_length),
-        (stored != Some(&point)).then(|| public_part.into()),
-        // Readers look for it in the parameters of PKCS#8.
-        (parameters.is_none() && inner.is_none()).then(|| CURVE_ADDED.into()),
-    ];
     let is_named = parameters.is_none() || outer.is_some() && inner.is_some();
     let named = is_named.then(|| write(CONTEXT_0, &[write(OID, &[curve.oid])]));
     let point = write(CONTEXT_1, &[write(BIT_STRING, &[&[0], &*point])]);
     let fields = [integer(&[1]), write(OCTET_STRING, &[&full]), named.unwrap_or_default(), point];
-    Ok(PrivateKey {
-        public_key,
-        secrets: vec![full],
-        format: KeyFormat::Sec1,
-        der: write(SEQUENCE, &fields),
-        repairs: repairs.into_iter().flatten().collect(),
-    })
+    Ok((public_key, vec![full], write(SEQUENCE, &fields)))
 }
 
-/// The public point of a scalar, uncompressed. ring takes a tenth of the instructions of the `p256` crate and half of
-/// those of `p384`, but can only confirm a stored point.
+/// The public point of a scalar, uncompressed. ring takes a tenth of the instructions of the `p256` crate, but can only
+/// confirm a stored point.
 fn public_point(curve: &Curve, scalar: &[u8], stored: Option<&[u8]>) -> Option<Box<[u8]>> {
-    let algorithm = match curve.key_type {
-        KeyType::P256 => Some(&ECDSA_P256_SHA256_ASN1_SIGNING),
-        KeyType::P384 => Some(&ECDSA_P384_SHA384_ASN1_SIGNING),
-        _ => None,
-    };
-    if let (Some(algorithm), Some(point)) = (algorithm, stored) {
-        let random = SystemRandom::new();
+    if let (KeyType::P256, Some(point)) = (&curve.key_type, stored) {
+        let (algorithm, random) = (&ECDSA_P256_SHA256_ASN1_SIGNING, SystemRandom::new());
         if EcdsaKeyPair::from_private_key_and_public_key(algorithm, scalar, point, &random).is_ok() {
             return Some(point.into());
         }
@@ -373,7 +338,7 @@ fn public_point(curve: &Curve, scalar: &[u8], stored: Option<&[u8]>) -> Option<B
 }
 
 /// Reads an `RSAPrivateKey` (RFC 8017, appendix A.1.2).
-fn rsa(der: &[u8]) -> Result<PrivateKey, KeyError> {
+fn rsa(der: &[u8]) -> Result<Parts, KeyError> {
     let mut fields = only(SEQUENCE, der).ok_or(MALFORMED_RSA)?;
     let version = take(&mut fields, INTEGER);
     let mut numbers = [&[][..]; 8];
@@ -400,8 +365,7 @@ fn rsa(der: &[u8]) -> Result<PrivateKey, KeyError> {
     let public_key = PublicKey::new(key_type, &write(SEQUENCE, &[integer(n), integer(e)]));
     let numbers = [&[0], n, e].into_iter().chain(secrets.iter().map(|number| number.as_slice()));
     let strict = write(SEQUENCE, &numbers.map(integer).collect::<Vec<_>>());
-    let repairs = if *strict == der { Vec::new() } else { vec!["reduced the RSA exponents".into()] };
-    Ok(PrivateKey { public_key, secrets, format: KeyFormat::Pkcs1, der: strict, repairs })
+    Ok((public_key, secrets, strict))
 }
 
 /// Returns the numbers from the private exponent on, each below its modulus, if they belong to one key. Their names are

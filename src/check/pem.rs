@@ -25,8 +25,10 @@ pub(super) fn check(bundle: &Bundle) -> Vec<Finding> {
     }
     if let (Some(key), Some(file)) = (&bundle.key, bundle.files.key.as_deref().map(text::path)) {
         match key {
-            Ok(key) if key.repairs.is_empty() => {}
-            Ok(key) => findings.push(warn(&file, &text::list(&key.repairs))),
+            Ok(key) if key.is_repaired => {
+                findings.push(warn(&file, "encoded the key again, in the form that every server reads"));
+            }
+            Ok(_) => {}
             Err(defect) => findings.push(fail(&file, &defect.found, defect.hint)),
         }
     }

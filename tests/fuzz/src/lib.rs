@@ -64,9 +64,9 @@ pub fn key(input: &[u8]) {
         let read = pem::parse(key.pem().expose().as_bytes());
         let [Block::Key(read_format, bytes)] = read.blocks.as_slice() else { panic!("not one key") };
         assert_eq!(*read_format, format);
-        assert_eq!(key.repairs.is_empty(), bytes.as_slice() == der);
+        assert_eq!(key.is_repaired, bytes.as_slice() != der);
         let again = PrivateKey::from_der(format, bytes).expect("a repaired key is a key");
-        assert!(again.repairs.is_empty(), "a repaired key needs no repair");
+        assert!(!again.is_repaired, "a repaired key needs no repair");
     }
 }
 
