@@ -98,7 +98,7 @@ fn key_as_argument_is_not_echoed() {
 }
 
 #[test]
-fn key_in_place_of_its_file_is_not_echoed() {
+fn key_given_for_its_file_is_not_echoed() {
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
     let hook =
         fresh(&service, &lineage).without_env("EDGECERT_API_KEY").env("EDGECERT_API_KEY_FILE", API_KEY);

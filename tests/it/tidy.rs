@@ -30,7 +30,7 @@ const IMPORTS: [(&str, &str); 42] = [
     ("pem", "secret text"),
     ("key", "der pem secret"),
     // `key` for the public key of a certificate.
-    ("cert", "der key leaf pem text"),
+    ("cert", "der key leaf names pem text"),
     ("bundle", "cert clock file key leaf pem runtime text"),
     ("check", "bundle cert hint key names text"),
     ("source", "bundle env file text"),

@@ -163,7 +163,7 @@ fn unreadable_state_file_stops_no_other() {
 }
 
 #[test]
-fn key_of_a_hook_stays_with_the_service_of_its_run() {
+fn key_stays_with_the_service_of_its_run() {
     let (host, other) = (Host::new(), sandbox(&["a.example"]));
     let key = host.lineage.file("api-key");
     fs::write(&key, &host.service.endpoints().api_key).unwrap();
