@@ -54,6 +54,8 @@ pub(super) struct HostLineage {
     pub(super) name: String,
     /// The leaf on disk.
     pub(super) leaf: usize,
+    /// The leaves that it stored or saw served, since its state was lost.
+    pub(super) deployed: HashSet<usize>,
     /// The leaves that were on disk before.
     pub(super) earlier: Vec<usize>,
     pub(super) domains: Vec<Domain>,
@@ -92,6 +94,7 @@ impl Host {
     /// Loses the state of a lineage.
     pub(super) fn forget(&mut self, at: usize) {
         self.lineages[at].state = None;
+        self.lineages[at].deployed.clear();
         self.stored.retain(|_, (lineage, _)| *lineage != at);
     }
 
@@ -279,6 +282,9 @@ impl Host {
         let changes = before.changes(world);
         let is_sending = matches!(run.origin, Origin::Retry | Origin::Hand) && !changes.is_empty();
         let lineage = &mut self.lineages[at];
+        if changes.iter().any(|change| matches!(change, Change::Upload { .. })) {
+            lineage.deployed.insert(lineage.leaf);
+        }
         if run.origin != Origin::Retry {
             let is_unfinished = run.origin == Origin::Hand && state.pending_since.is_some();
             lineage.retried = is_unfinished.then(BTreeSet::new);
@@ -294,6 +300,7 @@ impl Host {
             world.disturbances += records.len() - known;
         }
         lineage.state = Some(state);
+        lineage.note_served();
         if run.is_unverified() {
             lineage.unverified_at = world.moment();
         }
@@ -376,6 +383,17 @@ impl HostLineage {
         }
     }
 
+    /// Notes that a site was seen to serve the leaf on disk.
+    fn note_served(&mut self) {
+        let is_served = |state: &LineageState| {
+            let mut sites = state.sites.iter().filter(|site| state.is_of_current_leaf(site));
+            sites.any(|site| site.outcome == Outcome::Served)
+        };
+        if self.state.as_ref().is_some_and(is_served) {
+            self.deployed.insert(self.leaf);
+        }
+    }
+
     /// Handshakes as `sync::check` does and records the result; returns the job if an edge has drifted.
     fn check<'a>(&mut self, mut check: Check<'_, 'a>, world: &World) -> Option<Job<'a>> {
         let run = self.next_run(world);
@@ -397,6 +415,7 @@ impl HostLineage {
         if let (true, Some(state)) = (check.has_changes(world.now), &mut self.state) {
             state.update_sites(|site| check.update(site, world.now), check.checked_at(world.now));
         }
+        self.note_served();
         drift.map(|reason| Job { lineage: check.lineage, reason })
     }
 }

@@ -341,19 +341,14 @@ impl HostLineage {
             () if !is_asked_for && Self::is_replaced(known, host, world) => None,
             () if known.outcome.is_bound() => {
                 let leaf = world.leaves.iter().find(|leaf| Some(&leaf.fingerprint) == known.leaf.as_ref());
-                leaf.filter(|leaf| known.outcome == Outcome::Served || self.remembers(leaf, host, world))
+                // A state that was lost since does not name it.
+                leaf.filter(|leaf| {
+                    Some(*leaf) == state.leaf.as_ref() || self.deployed.contains(&world.index_of_leaf(leaf))
+                })
             }
             () if has_failed => state.previously_deployed.as_ref(),
             () => None,
         }
-    }
-
-    /// Whether the state still has a leaf. If it was lost, a later one has what it deployed and saw served.
-    fn remembers(&self, leaf: &Leaf, host: &Host, world: &World) -> bool {
-        let state = self.state.as_ref();
-        let known = state.iter().flat_map(|state| state.leaf.iter().chain(&state.previously_deployed));
-        let own = host.stored.values().filter(|(at, _)| host.lineages[*at].name == self.name);
-        known.chain(own.map(|(_, stored)| &world.leaves[*stored])).any(|known| known == leaf)
     }
 
     /// Whether the host is known to have stored another leaf in the record of a site.

@@ -1,6 +1,6 @@
 //! Generates worlds, and what happens in them besides the timer's runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -269,6 +269,7 @@ fn add_lineage(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'static st
     host.lineages.push(HostLineage {
         name: (*name).to_owned(),
         leaf,
+        deployed: HashSet::new(),
         earlier: Vec::new(),
         domains,
         settings: choice.settings(),
