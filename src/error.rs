@@ -306,7 +306,8 @@ impl From<anyhow::Error> for CommandError {
 impl From<&Finding> for CommandError {
     fn from(finding: &Finding) -> Self {
         let error = Self::new(ErrorKind::Refused, &finding.detail).unsent("nothing was sent");
-        let error = error.class(&finding.detail).misuse(finding.uncovered.is_some());
+        let error =
+            error.class(&finding.detail).misuse(matches!(finding.hint, Some(Hint::OmitDomain { .. })));
         finding.hint.iter().fold(error, |error, hint| error.hint(hint.clone()))
     }
 }

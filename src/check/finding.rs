@@ -1,9 +1,8 @@
-//! The result of one local check.
+//! The results of one local check.
 
 use serde::Serialize;
 
 use crate::hint::Hint;
-use crate::names::Domain;
 use crate::text;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -38,42 +37,43 @@ pub struct Finding {
     pub detail: String,
     #[serde(skip)]
     pub hint: Option<Hint>,
-    /// The requested domain that the leaf does not cover, if that is the failure.
-    #[serde(skip)]
-    pub uncovered: Option<Domain>,
 }
 
 impl Finding {
-    pub(super) fn new(check: Check, status: Status, detail: impl Into<String>) -> Self {
-        Self { check, status, detail: detail.into(), hint: None, uncovered: None }
-    }
-
-    pub(super) fn ok(check: Check, detail: impl Into<String>) -> Self {
-        Self::new(check, Status::Ok, detail)
-    }
-
-    pub(super) fn skipped(check: Check, detail: impl Into<String>) -> Self {
-        Self::new(check, Status::Skipped, detail)
-    }
-
-    pub(super) fn warn(check: Check, detail: impl Into<String>) -> Self {
-        Self::new(check, Status::Warn, detail)
-    }
-
-    pub(super) fn fail(check: Check, detail: impl Into<String>) -> Self {
-        Self::new(check, Status::Fail, detail)
-    }
-
-    pub(super) fn hint(mut self, hint: impl Into<Hint>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
     /// Detail and hint in one line.
     pub fn sentence(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}; {hint}", self.detail),
             None => self.detail.clone(),
         }
+    }
+}
+
+/// The findings of one check.
+pub(super) struct Findings {
+    check: Check,
+    pub(super) list: Vec<Finding>,
+}
+
+impl Findings {
+    pub(super) fn new(check: Check) -> Self {
+        Self { check, list: Vec::new() }
+    }
+
+    /// Adds a finding without a hint.
+    pub(super) fn note(&mut self, status: Status, detail: impl Into<String>) {
+        self.list.push(Finding { check: self.check, status, detail: detail.into(), hint: None });
+    }
+
+    pub(super) fn add(&mut self, status: Status, detail: String, hint: impl Into<Hint>) {
+        self.list.push(Finding { check: self.check, status, detail, hint: Some(hint.into()) });
+    }
+
+    /// The findings, or if there are none, this one.
+    pub(super) fn or_ok(mut self, detail: impl Into<String>) -> Vec<Finding> {
+        if self.list.is_empty() {
+            self.note(Status::Ok, detail);
+        }
+        self.list
     }
 }

@@ -3,7 +3,7 @@
 //! A private CA cannot be distinguished from a public one, so it passes.
 
 use super::context::CheckContext;
-use super::finding::{Check, Finding, Status};
+use super::finding::{Check, Finding, Findings, Status};
 use crate::bundle::Chain;
 use crate::hint::{Hint, Override};
 use crate::text;
@@ -22,19 +22,21 @@ const TEST_HOST_WORDS: [&str; 4] = ["staging", "test", "test4", "pebble"];
 
 const ALLOW_UNTRUSTED: Override = Override { flag: "--allow-untrusted", purpose: "to deploy it anyway" };
 
-pub(super) fn check(file: &str, chain: &Chain, context: &CheckContext<'_>) -> Finding {
-    let Some(reason) = untrusted(chain, context.directory) else {
-        return Finding::ok(Check::Issuer, chain.leaf.issuer.short.clone());
-    };
-    let detail = format!("{file} {reason}; browsers do not trust it");
-    let finding = Finding::new(Check::Issuer, context.untrusted, detail);
-    if context.untrusted != Status::Fail {
-        return finding;
+pub(super) fn check(file: &str, chain: &Chain, context: &CheckContext<'_>) -> Vec<Finding> {
+    let mut findings = Findings::new(Check::Issuer);
+    if let Some(reason) = untrusted(chain, context.directory) {
+        let found = format!("{file} {reason}; browsers do not trust it");
+        let is_self_issued = chain.leaf.is_self_issued();
+        let instead =
+            if is_self_issued { "have a CA issue it" } else { "issue it in the CA's production environment" };
+        match context.untrusted {
+            Status::Fail => {
+                findings.add(Status::Fail, found, Hint::Override { instead, flags: &[ALLOW_UNTRUSTED] });
+            }
+            status => findings.note(status, found),
+        }
     }
-    let is_self_issued = chain.leaf.is_self_issued();
-    let instead =
-        if is_self_issued { "have a CA issue it" } else { "issue it in the CA's production environment" };
-    finding.hint(Hint::Override { instead, flags: &[ALLOW_UNTRUSTED] })
+    findings.or_ok(chain.leaf.issuer.short.clone())
 }
 
 /// Why browsers do not trust the issuer; continues a sentence whose subject is the file.

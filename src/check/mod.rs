@@ -19,6 +19,7 @@ use crate::key::PrivateKey;
 use crate::text;
 
 pub use self::context::{CheckContext, PathRule};
+use self::finding::Findings;
 pub use self::finding::{Check, Finding, Status};
 pub use self::path::describe_path_error;
 
@@ -43,19 +44,22 @@ pub fn run(bundle: &Bundle, context: &CheckContext<'_>) -> Vec<Finding> {
     let mut findings = pem::check(bundle);
     let Ok(chain) = &bundle.chain else {
         let checks = [Check::Validity, Check::Names, Check::Key, Check::Purpose, Check::Chain, Check::Issuer];
-        let skip = |check| Finding::skipped(check, "there is no certificate to check");
-        findings.extend(checks.map(skip));
+        for check in checks {
+            let mut skipped = Findings::new(check);
+            skipped.note(Status::Skipped, "there is no certificate to check");
+            findings.extend(skipped.list);
+        }
         return findings;
     };
     let file = text::path(&bundle.files.cert);
-    findings.push(validity::check(&file, &chain.leaf, context.at));
+    findings.extend(validity::check(&file, &chain.leaf, context.at));
     findings.extend(names::check(&file, &chain.leaf, context.domains));
     findings.extend(key::check(&file, chain, bundle));
     findings.extend(purpose::check(&file, chain));
     let issuer = issuer::check(&file, chain, context);
-    let is_explained = issuer.status != Status::Ok || has_failed(&findings);
+    let is_explained = issuer.iter().any(|finding| finding.status != Status::Ok) || has_failed(&findings);
     findings.extend(chain::check(&file, chain, context, is_explained));
-    findings.push(issuer);
+    findings.extend(issuer);
     findings
 }
 

@@ -1,53 +1,47 @@
 //! The check `pem`: whether the files can be read, and what was repaired.
 
-use super::finding::{Check, Finding, Status};
-use crate::bundle::{Bundle, Chain};
+use super::finding::{Check, Finding, Findings, Status};
+use super::has_failed;
+use crate::bundle::{Bundle, Chain, Defect};
 use crate::text;
 
 pub(super) fn check(bundle: &Bundle) -> Vec<Finding> {
+    let mut findings = Findings::new(Check::Pem);
     let file = text::path(&bundle.files.cert);
-    let fail = |file: &str, found: &str, hint: &'static str| {
-        Finding::fail(Check::Pem, format!("{file} holds {found}")).hint(hint)
-    };
-    let warn = |file: &str, repair: &str| Finding::warn(Check::Pem, format!("{file}: {repair}"));
-    let mut findings = Vec::new();
     match &bundle.chain {
         Ok(chain) => {
-            findings.extend(chain.repairs.iter().map(|repair| warn(&file, repair)));
-            findings.extend(chain.leaf.fault.map(|fault| {
-                let found = format!("a certificate that {fault}; TLS clients reject it");
-                fail(&file, &found, "have the CA issue it again; RFC 5280 forbids this")
-            }));
+            for repair in &chain.repairs {
+                findings.note(Status::Warn, format!("{file}: {repair}"));
+            }
+            if let Some(fault) = chain.leaf.fault {
+                let found = format!("{file} holds a certificate that {fault}; TLS clients reject it");
+                findings.add(Status::Fail, found, "have the CA issue it again; RFC 5280 forbids this");
+            }
         }
-        Err(defects) => {
-            findings.extend(defects.iter().map(|defect| fail(&file, &defect.found, defect.hint)));
-        }
+        Err(defects) => defects.iter().for_each(|defect| refuse(&mut findings, &file, defect)),
     }
     if let (Some(key), Some(file)) = (&bundle.key, bundle.files.key.as_deref().map(text::path)) {
         match key {
             Ok(key) if key.is_repaired => {
-                findings.push(warn(&file, "encoded the key again, in the form that every server reads"));
+                let found = format!("{file}: encoded the key again, in the form that every server reads");
+                findings.note(Status::Warn, found);
             }
             Ok(_) => {}
-            Err(defect) => findings.push(fail(&file, &defect.found, defect.hint)),
+            Err(defect) => refuse(&mut findings, &file, defect),
         }
     }
-    if findings.is_empty() {
-        findings.push(Finding::ok(Check::Pem, summary(bundle)));
-    } else if !bundle.cleaned.is_empty() && findings.iter().all(|finding| finding.status != Status::Fail) {
-        findings.push(Finding::ok(Check::Pem, cleaned(bundle)));
-    }
-    findings
-}
-
-/// What was read: `2 certificates and a private key; cleaned: line ends`.
-fn summary(bundle: &Bundle) -> String {
     let certificates = text::count(bundle.chain.as_ref().map_or(0, Chain::length), "certificate");
-    let key = if bundle.key.is_some() { " and a private key" } else { "" };
-    let cleaned = if bundle.cleaned.is_empty() { String::new() } else { format!("; {}", cleaned(bundle)) };
-    format!("{certificates}{key}{cleaned}")
+    let mut summary = certificates + if bundle.key.is_some() { " and a private key" } else { "" };
+    if !bundle.cleaned.is_empty() {
+        let cleaned = format!("cleaned: {}", text::list(&bundle.cleaned));
+        summary = format!("{summary}; {cleaned}");
+        if !findings.list.is_empty() && !has_failed(&findings.list) {
+            findings.note(Status::Ok, cleaned);
+        }
+    }
+    findings.or_ok(summary)
 }
 
-fn cleaned(bundle: &Bundle) -> String {
-    format!("cleaned: {}", text::list(&bundle.cleaned))
+fn refuse(findings: &mut Findings, file: &str, defect: &Defect) {
+    findings.add(Status::Fail, format!("{file} holds {}", defect.found), defect.hint);
 }

@@ -1,14 +1,14 @@
 //! The check `purpose`: whether TLS clients accept the leaf as the certificate of a server.
 
-use super::finding::{Check, Finding, Status};
+use super::finding::{Check, Finding, Findings, Status};
 use crate::bundle::Chain;
 use crate::text::list;
 
 pub(super) fn check(file: &str, chain: &Chain) -> Vec<Finding> {
     let (leaf, usage) = (&chain.leaf, &chain.leaf.usage);
-    let mut findings = Vec::new();
+    let mut findings = Findings::new(Check::Purpose);
     let mut add = |status, found: String, hint: &'static str| {
-        findings.push(Finding::new(Check::Purpose, status, format!("{file} has {found}")).hint(hint));
+        findings.add(status, format!("{file} has {found}"), hint);
     };
     if let Some(extended) = usage.extended_key_usage.as_ref().filter(|extended| !extended.server_auth) {
         let found = match extended.purposes.as_slice() {
@@ -49,11 +49,16 @@ pub(super) fn check(file: &str, chain: &Chain) -> Vec<Finding> {
         let found = format!("a malformed {extension} extension; TLS clients reject it");
         add(Status::Fail, found, "have the CA issue it again; RFC 5280 forbids this encoding");
     }
-    findings.extend(broken_signatures(file, chain));
-    if findings.is_empty() {
-        findings.push(Finding::ok(Check::Purpose, "may authenticate a TLS server"));
+    // A root is trusted for its key, whatever its signature.
+    let issuers = chain.issuers.iter().filter(|issuer| !issuer.is_self_issued());
+    let issuers = issuers.map(|issuer| (format!("{file}: the intermediate {}", issuer.label()), issuer));
+    for (name, certificate) in std::iter::once((file.to_owned(), leaf)).chain(issuers) {
+        if let Some(hash) = certificate.broken_hash {
+            let found = format!("{name} is signed with {hash}; TLS clients require SHA-256 or better");
+            findings.add(Status::Warn, found, "renew it from a CA that signs with SHA-256");
+        }
     }
-    findings
+    findings.or_ok("may authenticate a TLS server")
 }
 
 /// Accepts digitalSignature or keyEncipherment, fails usages that only sign certificates or CRLs, and warns of others,
@@ -72,17 +77,4 @@ fn key_usage(names: &[&str]) -> Option<(Status, String)> {
         (Status::Warn, "without digitalSignature or keyEncipherment; many TLS clients reject it")
     };
     Some((status, format!("{found}, {why}")))
-}
-
-/// Roots are left out: a root is trusted for its key, whatever its signature.
-fn broken_signatures(file: &str, chain: &Chain) -> impl Iterator<Item = Finding> {
-    let leaf = chain.leaf.broken_hash.map(|hash| format!("{file} is signed with {hash}"));
-    let issuers = chain.issuers.iter().filter(|issuer| !issuer.is_self_issued());
-    let issuers = issuers.filter_map(move |issuer| {
-        Some(format!("{file}: the intermediate {} is signed with {}", issuer.label(), issuer.broken_hash?))
-    });
-    leaf.into_iter().chain(issuers).map(|detail| {
-        let detail = format!("{detail}; TLS clients require SHA-256 or better");
-        Finding::warn(Check::Purpose, detail).hint("renew it from a CA that signs with SHA-256")
-    })
 }
