@@ -154,8 +154,8 @@ fn override_with(flags: &[Override], place: &Place) -> String {
     // Whether the user can repeat the command with other flags for the lineage.
     let is_direct = matches!(place.command, Command::Deploy | Command::Plan);
     // Other sites were left out on purpose.
-    let domains: String =
-        place.domains.iter().map(|host| format!(" --domain {}", shell_word(host))).collect();
+    let domains = place.domains.iter().flat_map(|host| [" --domain ".to_owned(), shell_word(host)]);
+    let domains: String = domains.collect();
     let option = |(at, Override { flag, purpose }): (usize, &Override)| match (at, is_direct) {
         (0, true) => format!("pass {flag} {purpose}"),
         (0, false) => format!("run `{}{domains} {flag}` {purpose}", place.deploy()),
