@@ -341,10 +341,9 @@ impl HostLineage {
             () if !is_asked_for && Self::is_replaced(known, host, world) => None,
             () if known.outcome.is_bound() => {
                 let leaf = world.leaves.iter().find(|leaf| Some(&leaf.fingerprint) == known.leaf.as_ref());
-                // A state that was lost since does not name it.
-                leaf.filter(|leaf| {
-                    Some(*leaf) == state.leaf.as_ref() || self.deployed.contains(&world.index_of_leaf(leaf))
-                })
+                // A state that was lost since may not name it.
+                let is_known = |leaf: &Leaf| state.leaf_deployed_to(known) == Some(leaf);
+                leaf.filter(|leaf| is_known(leaf) || self.deployed.contains(&world.index_of_leaf(leaf)))
             }
             () if has_failed => state.previously_deployed.as_ref(),
             () => None,
