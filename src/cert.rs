@@ -166,8 +166,8 @@ impl Certificate {
         self.dns_names.iter().map(String::as_str)
     }
 
-    /// All DNS names and IP addresses of the SAN extension, sanitized. No domain is longer than [`MAX_DOMAIN`], so that of a
-    /// site is complete.
+    /// All DNS names and IP addresses of the SAN extension, sanitized. Names are cut at [`MAX_DOMAIN`], which no site's
+    /// domain exceeds.
     pub fn names(&self) -> Vec<String> {
         let dns = self.dns_names().map(|name| sanitize_untruncated(name).chars().take(MAX_DOMAIN).collect());
         dns.chain(self.ip_addresses.iter().map(ToString::to_string)).collect()

@@ -54,7 +54,7 @@ pub(crate) struct Place {
     pub(crate) is_recorded: bool,
     /// The flags that name the lineage, such as `--lineage /certs/a`; `None`: none is known.
     pub(crate) lineage: Option<String>,
-    /// The hosts that `--domain` names, on the command line or in the hook.
+    /// The hosts given with `--domain`, now or by the recorded run.
     pub(crate) domains: Vec<String>,
 }
 
@@ -92,9 +92,11 @@ impl Command {
 }
 
 impl Place {
-    /// The command that deploys the lineage by hand.
-    fn deploy(&self) -> String {
-        format!("edgecert deploy {}", self.lineage.as_deref().unwrap_or("--lineage DIR"))
+    /// The command that deploys the lineage by hand, to the same sites but one.
+    fn deploy(&self, omitted: &str) -> String {
+        let hosts = self.domains.iter().filter(|host| *host != omitted);
+        let domains: String = hosts.flat_map(|host| [" --domain ".to_owned(), shell_word(host)]).collect();
+        format!("edgecert deploy {}{domains}", self.lineage.as_deref().unwrap_or("--lineage DIR"))
     }
 }
 
@@ -153,12 +155,9 @@ fn retry(place: &Place) -> &'static str {
 fn override_with(flags: &[Override], place: &Place) -> String {
     // Whether the user can repeat the command with other flags for the lineage.
     let is_direct = matches!(place.command, Command::Deploy | Command::Plan);
-    // Other sites were left out on purpose.
-    let domains = place.domains.iter().flat_map(|host| [" --domain ".to_owned(), shell_word(host)]);
-    let domains: String = domains.collect();
     let option = |(at, Override { flag, purpose }): (usize, &Override)| match (at, is_direct) {
         (0, true) => format!("pass {flag} {purpose}"),
-        (0, false) => format!("run `{}{domains} {flag}` {purpose}", place.deploy()),
+        (0, false) => format!("run `{} {flag}` {purpose}", place.deploy("")),
         (_, true) => format!("{flag} {purpose}"),
         (_, false) => format!("with {flag} {purpose}"),
     };
@@ -171,7 +170,7 @@ fn omit_domain(domain: &str, place: &Place) -> String {
         Command::Deploy | Command::Plan if !place.domains.is_empty() => format!("omit --domain {domain}"),
         Command::Hook if !place.domains.is_empty() => format!("omit --domain {domain} in the hook"),
         Command::Sync => {
-            format!("remove it from the hook and from `domains`, then run `{}`", place.deploy())
+            format!("remove it from the hook and from `domains`, then run `{}`", place.deploy(domain))
         }
         _ => "remove it from `domains` in the configuration file".to_owned(),
     }
@@ -240,7 +239,7 @@ mod tests {
             command,
             is_recorded,
             lineage: Some("--lineage /certs/a".into()),
-            domains: vec!["*.example".into()],
+            domains: vec!["a.example".into(), "*.example".into()],
         };
         let flags = &[
             Override { flag: "--allow-older", purpose: "to go back to it" },
@@ -264,14 +263,14 @@ mod tests {
                 &older,
                 Command::Hook,
                 true,
-                "renew it, or run `edgecert deploy --lineage /certs/a --domain '*.example' --allow-older` to go back to it, or with --rebind to keep both",
+                "renew it, or run `edgecert deploy --lineage /certs/a --domain a.example --domain '*.example' --allow-older` to go back to it, or with --rebind to keep both",
             ),
             (&omit, Command::Check, false, "renew it, or omit --domain a.example"),
             (
                 &omit,
                 Command::Sync,
                 true,
-                "renew it, or remove it from the hook and from `domains`, then run `edgecert deploy --lineage /certs/a`",
+                "renew it, or remove it from the hook and from `domains`, then run `edgecert deploy --lineage /certs/a --domain '*.example'`",
             ),
         ];
         for (hint, command, is_recorded, expected) in rows {

@@ -22,7 +22,7 @@ pub(crate) enum Outcome {
     Synced,
     /// Every address of the edge served the new leaf.
     Served,
-    /// Another lineage of this host covers the site, and its leaf was issued later.
+    /// Another lineage of this host provides the certificate of the site.
     Superseded,
     /// Not requested, or the account has no such site and `skip_unmatched` is set.
     Skipped,

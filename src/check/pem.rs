@@ -23,7 +23,7 @@ pub(super) fn check(bundle: &Bundle) -> Vec<Finding> {
     if let (Some(key), Some(file)) = (&bundle.key, bundle.files.key.as_deref().map(text::path)) {
         match key {
             Ok(key) if key.is_repaired => {
-                let found = format!("{file}: encoded the key again, in the form that every server reads");
+                let found = format!("{file}: re-encoded the key in the form that every server accepts");
                 findings.note(Status::Warn, found);
             }
             Ok(_) => {}

@@ -17,7 +17,7 @@ use crate::names::{Domain, distinct, hosts};
 use crate::progress::Progress;
 use crate::report::{Report, SourceReport};
 use crate::runtime::{Runtime, RuntimeError};
-use crate::settings::{Layer, Layers, LineageEntry, Settings, SettingsError};
+use crate::settings::{Connection, Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::{self, Source, SourceError};
 use crate::state::{self, Given, Origin, RunOptions};
 
@@ -54,10 +54,11 @@ pub(crate) fn deploy(
     let layers = Layers::new(&args.settings, &context.env, context.configuration());
     let run = Run { args, origin, layers: &layers, progress, start: Start::default(), fault };
     // What one deployment changes, the next one to the same account has to see.
-    let mut accounts: Vec<Vec<Target>> = Vec::new();
+    let mut accounts: Vec<Vec<Target<'_>>> = Vec::new();
     for target in targets {
         let target = Target::new(args, target, &layers);
-        let is_same = |members: &&mut Vec<Target>| members.iter().any(|other| other.has_account_of(&target));
+        let is_same =
+            |members: &&mut Vec<Target<'_>>| members.iter().any(|other| other.has_account_of(&target));
         match accounts.iter_mut().find(is_same) {
             // Flags or variables make two accounts the same.
             Some(members) if members.iter().any(|other| other.domains == target.domains) => {}
@@ -66,7 +67,7 @@ pub(crate) fn deploy(
         }
     }
     let names: Vec<_> = accounts.iter().flatten().map(Target::account).collect();
-    let deploy_in_turn = async |targets: &Vec<Target>| {
+    let deploy_in_turn = async |targets: &Vec<Target<'_>>| {
         let mut reports = Vec::new();
         for target in targets {
             let mut report = Report::new(report.command());
@@ -94,7 +95,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Deploys to one account.
-    async fn deploy(&self, target: &Target, report: &mut Report) -> Result<(), CommandError> {
+    async fn deploy(&self, target: &Target<'_>, report: &mut Report) -> Result<(), CommandError> {
         let Self { args, origin, .. } = *self;
         let Target { source, settings, domains, .. } = target;
         report.deployed.source = Some(SourceReport::new(source));
@@ -115,11 +116,18 @@ impl Run<'_> {
         let mut journal = if args.dry_run {
             Journal::read_only(source, state_dir, report)
         } else {
-            let settings_given = self.layers.to_record(settings.as_ref().ok());
-            let given =
-                Given { domains: distinct(&args.domains), settings: settings_given, guards: args.guards };
+            let recorded = self.layers.to_record();
+            let Connection { base_url, api_key_file, ca_file, .. } = &recorded.connection;
+            let has_file = base_url.is_none() && (api_key_file.is_some() || ca_file.is_some());
+            let service = settings.as_ref().ok().filter(|_| has_file);
+            let given = Given {
+                domains: distinct(&args.domains),
+                service: service.map(|settings| settings.base_url.to_string()),
+                settings: recorded,
+                guards: args.guards,
+            };
             let options = RunOptions {
-                is_configured: target.is_configured,
+                is_configured: target.entry.is_some(),
                 ..run_options(settings.as_ref().ok(), domains, given, origin)
             };
             let mut journal =
@@ -157,25 +165,29 @@ impl Run<'_> {
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A lineage, and the account to deploy it to, from the command line, the environment and the configuration.
-struct Target {
+struct Target<'a> {
     source: Source,
     settings: Result<Settings, SettingsError>,
     domains: Vec<Domain>,
-    /// Whether it has an entry in the configuration.
-    is_configured: bool,
+    /// Its entry in the configuration.
+    entry: Option<&'a LineageEntry>,
     /// The file with the API key that the configuration names.
     key_file: Option<PathBuf>,
 }
 
-impl Target {
-    fn new(args: &DeployArgs, (source, entry): (Source, Option<&LineageEntry>), layers: &Layers<'_>) -> Self {
+impl<'a> Target<'a> {
+    fn new(
+        args: &DeployArgs,
+        (source, entry): (Source, Option<&'a LineageEntry>),
+        layers: &Layers<'_>,
+    ) -> Self {
         let domains = match entry {
             Some(entry) if args.domains.is_empty() => distinct(&entry.domains),
             _ => distinct(&args.domains),
         };
         let key_file = inventory::Account::of(layers.file, entry).key_file;
         let settings = layers.resolve(&Layer::default(), entry);
-        Self { source, settings, domains, is_configured: entry.is_some(), key_file }
+        Self { source, settings, domains, entry, key_file }
     }
 
     fn has_account_of(&self, other: &Self) -> bool {

@@ -53,9 +53,7 @@ pub(crate) fn run(args: &SyncArgs, context: &Context, progress: &dyn Progress, r
 fn record(args: &SyncArgs, context: &Context, report: &Report) -> Result<(), WriteError> {
     let layers = Layers::new(&args.settings, &context.env, context.configuration());
     let Some(state_dir) = layers.state_dir() else { return Ok(()) };
-    // The one that the exit code stands for.
-    let gravest = report.errors().iter().find(|error| Some(error.kind()) == report.kind());
-    let message = gravest.map(|error| sanitize(error.message()));
+    let message = report.most_severe_error().map(|error| sanitize(error.message()));
     let shard = args.shard.map(|shard| (shard.index, shard.of));
     // `doctor` takes such runs for those of a timer.
     let unattended = !io::stdin().is_terminal();

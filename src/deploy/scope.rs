@@ -206,11 +206,11 @@ impl<'l> Scope<'_, 'l> {
     }
 
     /// Whether the new leaf covers all names of every leaf that the record is known to hold. At least one must be known,
-    /// unless edges show the new leaf (`is_current`). If one shows a leaf for other names, another client may have stored
-    /// it.
+    /// unless edges show the new leaf (`is_current`). False if an edge shows a leaf that does not cover its site: another
+    /// client may have stored it in the record.
     fn keeps_names(&self, record: u64, is_current: bool) -> bool {
         let mut bound = self.account.sites.iter().filter(|site| site.cert_id == Some(record));
-        if bound.any(|site| self.survey.view(site.id).is_some_and(EdgeView::has_foreign_leaf)) {
+        if bound.any(|site| self.survey.view(site.id).is_some_and(EdgeView::has_uncovering_leaf)) {
             return false;
         }
         let served = self.survey.leaf_of(record).map(|leaf| &leaf.names);

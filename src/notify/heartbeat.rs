@@ -72,10 +72,10 @@ fn call(
     }
 }
 
-/// The last line of the report and the first error; if there is neither, the first warning.
+/// The last line of the report and the most severe error; if there is neither, the first warning.
 fn summary(report: &Report) -> String {
     let text = report.to_text(Style::PLAIN);
-    let error = report.errors().first().map(CommandError::message);
+    let error = report.most_severe_error().map(CommandError::message);
     let mut parts: Vec<&str> = text.lines().last().into_iter().chain(error).collect();
     if parts.is_empty() {
         parts.extend(report.warnings.first().map(String::as_str));

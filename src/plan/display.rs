@@ -81,7 +81,7 @@ impl Step {
 
 /// Says which lineage supersedes another on a site.
 pub(crate) fn superseded_reason(lineage: &str, issued: OffsetDateTime) -> String {
-    format!("the certificate of lineage {lineage} was issued later, at {}", text::rfc3339(issued))
+    format!("lineage {lineage} provides the certificate, issued at {}", text::rfc3339(issued))
 }
 
 impl Plan<'_> {

@@ -25,7 +25,7 @@ pub(crate) struct RecordLeaf {
 pub(crate) enum NotNeeded {
     /// It has the certificate already.
     Current,
-    /// Another lineage of this host, whose leaf was issued later, provides the certificate.
+    /// Another lineage of this host provides the certificate.
     Superseded { lineage: String, issued: OffsetDateTime },
 }
 

@@ -172,6 +172,11 @@ impl Report {
         ErrorKind::most_severe(self.errors.iter().map(CommandError::kind))
     }
 
+    /// The error that determines the exit code.
+    pub(crate) fn most_severe_error(&self) -> Option<&CommandError> {
+        self.errors.iter().find(|error| Some(error.kind()) == self.kind())
+    }
+
     /// The time since the command began.
     pub(crate) fn elapsed(&self) -> Duration {
         self.start.elapsed()

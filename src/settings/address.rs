@@ -57,7 +57,9 @@ impl FromStr for BaseUrl {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut url = private_url(text)?;
         if has_credentials(&url) || url.query().is_some() || url.fragment().is_some() {
-            return Err("it holds credentials or a query; put the API key into a file of its own");
+            return Err(
+                "only a path may follow the host, no credentials, query or fragment; put the API key into a file of its own",
+            );
         }
         if !url.path().ends_with('/') {
             url.set_path(&format!("{}/", url.path()));
@@ -115,7 +117,7 @@ fn is_edge(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    const ONLY_A_PATH: &str = "it holds credentials or a query; put the API key into a file of its own";
+    const ONLY_A_PATH: &str = "only a path may follow the host, no credentials, query or fragment; put the API key into a file of its own";
     const NOT_A_URL: &str = "expected a URL such as https://HOST";
     const PLAIN_HTTP: &str =
         "expected https: plain http is for loopback addresses only, because secrets are sent";

@@ -1,5 +1,6 @@
 //! Finds the API key in a file, a variable or a systemd credential. It is never an argument: every user can read those.
 
+use std::io::ErrorKind as Io;
 use std::path::PathBuf;
 
 use super::SettingsError;
@@ -47,10 +48,12 @@ impl KeyLocation {
             Self::File(path) | Self::Credential(path) => path,
         };
         let key = file::read_text(path, MAX_BYTES, deadline);
-        if key.as_ref().is_err_and(ReadError::is_missing) && path.components().nth(1).is_none() {
+        let is_no_file =
+            |error: &ReadError| matches!(error.kind, Io::NotFound | Io::NotADirectory | Io::InvalidFilename);
+        if path.is_relative() && key.as_ref().is_err_and(is_no_file) {
             let message =
-                "the API key file does not exist; its name is not repeated, because it may be the key";
-            let hint = "write the key to a file, and name that with its directory";
+                "the API key file does not exist; its name is not shown, because it may be the key itself";
+            let hint = "write the key to a file and give its absolute path";
             return Err(SettingsError::new(message).hint(hint));
         }
         let (key, name) = (key?, text::path(path));

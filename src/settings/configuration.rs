@@ -3,6 +3,7 @@
 //! An error names file, line and key and never repeats the line: a secret may be in it by mistake.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -106,7 +107,7 @@ impl LineageEntry {
 /// Reads the named file, or the first default file that exists.
 pub(crate) fn read(named: Option<&Path>, env: &Env) -> Configuration {
     let named = named.map(Path::to_owned).or_else(|| env.path(VARIABLE));
-    let Some(path) = named.or_else(|| default_paths(env).find(|path| path.symlink_metadata().is_ok())) else {
+    let Some(path) = named.or_else(|| default_paths(env).find(|path| exists(path))) else {
         return Configuration::default();
     };
     match file::read_text(&path, MAX_BYTES, file::default_deadline()) {
@@ -118,8 +119,17 @@ pub(crate) fn read(named: Option<&Path>, env: &Env) -> Configuration {
     }
 }
 
-/// The places of the configuration file, unless one is named. `HOME` may be inherited from another user; a file that
-/// cannot be reached there is ignored.
+/// Whether a default file exists. `HOME` may be inherited from another user; a file that cannot be reached there is
+/// ignored.
+fn exists(path: &Path) -> bool {
+    let found = path.symlink_metadata();
+    if found.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        log::warn!("ignoring {}: cannot search its directory", text::path(path));
+    }
+    found.is_ok()
+}
+
+/// The places of the configuration file, unless one is named.
 pub(crate) fn default_paths(env: &Env) -> impl Iterator<Item = PathBuf> {
     let home = env.path("XDG_CONFIG_HOME").or_else(|| env.path("HOME").map(|home| home.join(".config")));
     [Some(PathBuf::from(SYSTEM)), home.map(|home| home.join("edgecert/config.toml"))].into_iter().flatten()

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use super::BaseUrl;
 use crate::file::ReadError;
 use crate::hint::{Hint, read_hint};
 
@@ -30,6 +31,11 @@ impl SettingsError {
     pub(super) fn no_api_key() -> Self {
         let hint = "set EDGECERT_API_KEY, or write the key to a file and set api_key_file in /etc/edgecert/config.toml";
         Self { is_missing: true, ..Self::new("no API key is set").hint(hint) }
+    }
+
+    pub(super) fn key_of_other_service(own: &BaseUrl, url: &BaseUrl) -> Self {
+        Self::new(format_args!("the configured API key file is for {own}, not for {url}"))
+            .hint("pass --api-key-file FILE with the key for that service")
     }
 
     pub(crate) fn no_state_dir() -> Self {

@@ -65,7 +65,7 @@ impl<'a> Layers<'a> {
     pub(super) fn key_location(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Result<KeyLocation> {
         let flag = self.flags.connection.api_key_file.as_ref();
         let url = self.merge(recorded, entry).connection.base_url;
-        let fits = |layer: &Connection| layer.base_url.as_ref().is_none_or(|own| Some(own) == url.as_ref());
+        let is_url = |own: Option<&BaseUrl>| own.is_none_or(|own| Some(own) == url.as_ref());
         let (recorded, configured) = (&recorded.connection, self.configured(entry).connection);
         let beside_url = match (&self.given.connection.base_url, &recorded.base_url) {
             (Some(_), _) => None,
@@ -79,9 +79,38 @@ impl<'a> Layers<'a> {
             (None, None) => entry.and_then(|entry| entry.layer.connection.api_key_file.as_ref()),
         };
         let variable = self.given.connection.api_key_file.as_ref();
-        let mut below = [recorded, &configured].into_iter().filter(|layer| fits(layer));
+        let (entry, top) = (entry.map(|entry| &entry.layer.connection), &self.file.layer.connection);
+        let of_entry = entry.filter(|own| is_url(own.base_url.as_ref().or(top.base_url.as_ref())));
+        // An entry with a base URL alone is sent the key at the top.
+        let is_alone = entry.is_some_and(|own| own.base_url.is_some() && is_url(own.base_url.as_ref()));
+        let of_top = Some(top).filter(|own| is_alone || is_url(own.base_url.as_ref()));
+        let recorded = Some(recorded).filter(|own| is_url(own.base_url.as_ref()));
+        let mut below = [recorded, of_entry, of_top].into_iter().flatten();
         let below = variable.or_else(|| below.find_map(|layer| layer.api_key_file.as_ref()));
-        KeyLocation::find(flag.or(beside_url), below, self.env).ok_or_else(SettingsError::no_api_key)
+        let missing = || match (&configured, &url) {
+            (Connection { base_url: Some(own), api_key_file: Some(_), .. }, Some(url)) => {
+                SettingsError::key_of_other_service(own, url)
+            }
+            _ => SettingsError::no_api_key(),
+        };
+        KeyLocation::find(flag.or(beside_url), below, self.env).ok_or_else(missing)
+    }
+
+    /// The settings that a run gave to a lineage with this entry, when the configuration named the base URL `service`. If it
+    /// names another one since, with a key file of its own, the key and CA file of that run are not for it.
+    pub(crate) fn recorded(
+        &self,
+        (given, service): (&Layer, Option<&str>),
+        entry: Option<&LineageEntry>,
+    ) -> Layer {
+        let mut recorded = given.clone();
+        let url = self.merge(&recorded, entry).connection.base_url;
+        let has_moved = service.is_some() && service != url.map(|url| url.to_string()).as_deref();
+        if has_moved && self.configured(entry).connection.api_key_file.is_some() {
+            let Connection { api_key_file, ca_file, .. } = &mut recorded.connection;
+            (*api_key_file, *ca_file) = (None, None);
+        }
+        recorded
     }
 
     /// The state directory, even if other settings are invalid; `None` if there is none.
@@ -94,19 +123,15 @@ impl<'a> Layers<'a> {
         timeout(&self.of_run())
     }
 
-    /// Flags and variables to record, so that a later run can repeat this one with these settings; `None`: they could not be
-    /// resolved. Invalid values are left out: a secret may be in their place.
-    pub(crate) fn to_record(&self, settings: Option<&Settings>) -> Layer {
+    /// Flags and variables to record, so that a later run can repeat this one. Invalid values are left out: a secret
+    /// may be in their place.
+    pub(crate) fn to_record(&self) -> Layer {
         let mut given = self.given.clone();
         // The later run has deadlines and a state directory of its own.
         (given.connection.timeout, given.wait, given.local.state_dir) = (None, None, None);
-        let Connection { base_url, api_key_file, ca_file, .. } = &mut given.connection;
-        for path in [&mut *api_key_file, &mut *ca_file] {
+        let Connection { api_key_file, ca_file, .. } = &mut given.connection;
+        for path in [api_key_file, ca_file] {
             *path = path.take().and_then(existing);
-        }
-        if api_key_file.is_some() || ca_file.is_some() {
-            // They are for this base URL, even if the configuration names another one later.
-            *base_url = base_url.take().or_else(|| Some(settings?.base_url.clone()));
         }
         given.trust_anchors = given.trust_anchors.map(trust_anchors::to_record);
         given
@@ -130,8 +155,8 @@ impl<'a> Layers<'a> {
         keys.entry(location).or_insert_with_key(|location| location.read(self.env, deadline)).clone()
     }
 
-    /// The settings of the run, or of a lineage, for checks that go on although some are invalid or missing: with an empty
-    /// API key, and with the address of no service, if there is none.
+    /// The settings of the run, or of a lineage, for checks that go on although some are invalid or missing; a missing
+    /// API key is empty, and a missing base URL a placeholder.
     pub(crate) fn incomplete(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Result<Settings> {
         let merged = self.merge(recorded, entry);
         let base_url = merged.connection.base_url.clone().or_else(|| "https://localhost".parse().ok());
@@ -147,7 +172,8 @@ impl<'a> Layers<'a> {
         self.merge(&Layer::default(), None)
     }
 
-    /// The settings of a lineage, even if some are invalid. The CA file of a base URL is for that one only.
+    /// The settings of a lineage, even if some are invalid. The recorded key file and CA file of another base URL than the one
+    /// given now are left out.
     pub(crate) fn merge(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Layer {
         let mut recorded = recorded.clone();
         let (given, own) = (&self.given.connection.base_url, &mut recorded.connection);
@@ -201,7 +227,7 @@ mod tests {
     use std::os::unix::fs::OpenOptionsExt as _;
 
     use super::*;
-    use crate::settings::TIMEOUT;
+    use crate::settings::{Location, TIMEOUT};
 
     fn env(variables: &[(&str, &str)]) -> Env {
         variables.iter().copied().collect()
@@ -367,10 +393,63 @@ mod tests {
     }
 
     #[test]
+    fn key_file_of_a_hook_stays_behind_if_the_service_moves() {
+        let given = Layer::one("api_key_file", "/hook".into()).unwrap();
+        for (service, key, expected) in [
+            (Some("https://here.example"), Some("/key"), Some("/hook")),
+            (Some("https://there.example"), Some("/key"), None),
+            (Some("https://there.example"), None, Some("/hook")),
+            (None, Some("/key"), Some("/hook")),
+        ] {
+            let (flags, env, mut file) = (Layer::default(), env(&[]), Configuration::default());
+            file.layer.connection.base_url = "https://here.example".parse().ok();
+            file.layer.connection.api_key_file = key.map(PathBuf::from);
+            let recorded = Layers::new(&flags, &env, &file).recorded((&given, service), None);
+            assert_eq!(recorded.connection.api_key_file, expected.map(PathBuf::from), "{service:?} {key:?}");
+        }
+    }
+
+    #[test]
+    fn entry_and_top_have_a_key_file_each() {
+        let [entry, top] = [("https://a.example", "/a"), ("https://b.example", "/b")];
+        let layer = |(url, key): (&str, &str)| {
+            Layer::one("base_url", url.into()).unwrap().or(Layer::one("api_key_file", key.into()).unwrap())
+        };
+        let file = Configuration { layer: layer(top), ..Configuration::default() };
+        let alone = Layer::one("base_url", entry.0.into()).unwrap();
+        for (url, entry, expected) in [
+            ("https://a.example", layer(entry), Some("/a")),
+            ("https://b.example", layer(entry), Some("/b")),
+            ("https://a.example", alone, Some("/b")),
+            ("https://c.example", layer(entry), None),
+        ] {
+            let (flags, env) = (Layer::one("base_url", url.into()).unwrap(), env(&[]));
+            let layers = Layers::new(&flags, &env, &file);
+            let entry = LineageEntry {
+                location: Location::Directory("/c".into()),
+                account: None,
+                target: None,
+                domains: Vec::new(),
+                layer: entry,
+                origins: Origins::new(),
+            };
+            let found = layers.key_location(&Layer::default(), Some(&entry));
+            let expected = expected.map(|key| KeyLocation::File(key.into()));
+            assert!(
+                expected.is_some()
+                    || found
+                        .as_ref()
+                        .is_err_and(|error| error.to_string().contains("not for https://c.example"))
+            );
+            assert_eq!(found.ok(), expected, "{url}");
+        }
+    }
+
+    #[test]
     fn record_omits_time_limits_and_invalid_values() {
         let env = env(&[("EDGECERT_BASE_URL", "secret"), ("EDGECERT_WAIT", "0"), ("EDGECERT_REBIND", "1")]);
         let (flags, file) = (Layer::one("timeout", 5.into()).unwrap(), Configuration::default());
-        let recorded = Layers::new(&flags, &env, &file).to_record(None);
+        let recorded = Layers::new(&flags, &env, &file).to_record();
         assert_eq!(recorded, Layer { rebind: Some(true), ..Layer::default() });
     }
 

@@ -192,7 +192,7 @@ impl ServiceDeployments {
 
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,
     /// whose leaf is valid and was issued later. If `sync` does not maintain it, the site must still be bound to its record,
-    /// and no other leaf may have been stored there since. Then a leaf that was issued earlier supersedes one that has expired.
+    /// and no other leaf may have been stored there since. Where it is held like this, a valid leaf also supersedes an expired one that was issued later.
     pub(crate) fn superseding(
         &self,
         (site, record): (&Domain, Option<u64>),
@@ -207,9 +207,9 @@ impl ServiceDeployments {
         let has_expired = leaf.not_after < now;
         let supersedes = |other: &&SiteDeployment| {
             let is_later = other.leaf.rank() > leaf.rank();
-            other.lineage != lineage
-                && other.leaf.not_after >= now
-                && (is_later && other.is_maintained || (is_later || has_expired) && is_held(other))
+            let is_provided =
+                if is_later { other.is_maintained || is_held(other) } else { has_expired && is_held(other) };
+            other.lineage != lineage && other.leaf.not_after >= now && is_provided
         };
         self.on_site(site.host()).iter().filter(supersedes).max_by_key(|other| other.leaf.rank())
     }

@@ -120,7 +120,12 @@ impl LineageState {
             result: None,
             missing_since: None,
             records: before.records(),
-            previously_deployed: before.deployed().cloned(),
+            // A run whose sites were all skipped deployed nothing.
+            previously_deployed: if before.sites.iter().any(|site| site.outcome != Outcome::Skipped) {
+                before.deployed().cloned()
+            } else {
+                before.previously_deployed
+            },
             edge_checked_at: None,
             has_hook_run: before.has_hook_run || options.origin == Origin::Hook,
             ..before
@@ -226,14 +231,9 @@ impl LineageState {
         self.missing_since.get_or_insert(now);
     }
 
-    /// The leaf of the last deployment that succeeded, and was not skipped.
+    /// The leaf of the last deployment that succeeded.
     pub(crate) fn deployed(&self) -> Option<&Leaf> {
-        let is_skipped = |site: &SiteState| site.outcome == Outcome::Skipped;
-        if self.has_succeeded() && !self.sites.iter().all(is_skipped) {
-            self.leaf.as_ref()
-        } else {
-            self.previously_deployed.as_ref()
-        }
+        if self.has_succeeded() { self.leaf.as_ref() } else { self.previously_deployed.as_ref() }
     }
 
     fn has_succeeded(&self) -> bool {
@@ -305,7 +305,8 @@ mod tests {
             let mut state = begin(None, leaf("aa", ISSUED), DAY_1);
             let site = SiteState { outcome, ..served().remove(0) };
             finish(&mut state, 0, vec![site], &ChangedRecords::default(), DAY_1);
-            assert_eq!(state.deployed().map(|leaf| leaf.fingerprint.as_str()), expected);
+            let next = begin(Some(state), leaf("bb", ISSUED), DAY_2);
+            assert_eq!(next.previously_deployed.map(|leaf| leaf.fingerprint).as_deref(), expected);
         }
     }
 

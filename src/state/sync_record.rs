@@ -25,7 +25,7 @@ pub(crate) struct SyncRecord {
     #[serde(with = "rfc3339::millis")]
     pub(crate) ended_at: OffsetDateTime,
     pub(crate) exit_code: u8,
-    /// The first error, on one line; `None` if there was none.
+    /// The most severe error, on one line; `None` if there was none.
     pub(crate) message: Option<String>,
     /// End of the first run in the current series of failures; `None` after a success.
     #[serde(with = "rfc3339::millis::option")]

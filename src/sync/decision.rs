@@ -20,7 +20,7 @@ use crate::state::{self, ServiceDeployments};
 pub(super) enum Decision<'c, 'a> {
     /// Nothing.
     Unchanged,
-    /// Nothing: it is already recorded as superseded on all its sites.
+    /// Nothing: others provide the certificate of all its sites, and those that it only reached need no check.
     Superseded,
     /// Nothing can be done: the deployed leaf expired at this time, and there is no later one on disk.
     Expired(Candidate<'a>, OffsetDateTime),
@@ -42,9 +42,12 @@ pub(super) fn decide<'c, 'a>(
     let (kept, superseded) = split(&lineage, sites, account, deployments, now);
     let is_recorded = recorded.are_superseded(&superseded);
     let is_superseded = kept.is_empty() && !superseded.is_empty();
-    // Nobody else looks at the sites that it only reached.
-    let has_reached = |known: &state::SiteState| !lineage.is_for(&known.domain) && known.outcome.is_bound();
-    if is_superseded && has_all && !lineage.sites.iter().any(has_reached) {
+    let is_own = |site: &&Site| superseded_by(&lineage, site, account, deployments, now).is_none();
+    let reached: Vec<&Site> = reached_sites(&lineage, account).filter(is_own).collect();
+    // One that is no longer reached has to be recorded as such.
+    let has_stale =
+        lineage.sites.iter().any(|known| known.outcome == Outcome::Stale && !lineage.is_for(&known.domain));
+    if is_superseded && has_all && reached.is_empty() && !has_stale {
         // An incomplete listing may lack sites that no other lineage is for.
         let is_whole = !lineage.domains.is_empty() || account.gap_for(&lineage).is_none();
         let are_all_recorded = lineage.sites.iter().all(|site| site.outcome == Outcome::Superseded);
@@ -65,7 +68,7 @@ pub(super) fn decide<'c, 'a>(
     let drift = || drift(&lineage, account, &recorded, &kept, has_any);
     if let Some(reason) = lineage.reason.clone().or_else(drift) {
         // A deployment does not look at the sites that an earlier one only reached.
-        let sites = sites_to_check(&lineage, &recorded, reached_sites(&lineage, account), is_due);
+        let sites = sites_to_check(&lineage, &recorded, reached.into_iter(), is_due);
         if sites.is_empty() {
             return Decision::Deploy(Job { lineage, reason });
         }
@@ -76,10 +79,8 @@ pub(super) fn decide<'c, 'a>(
     if let Some(until) = until.filter(|until| *until < now && !kept.is_empty()) {
         return Decision::Expired(lineage, until);
     }
-    let sites = kept.into_iter().chain(reached_sites(&lineage, account));
+    let sites = kept.into_iter().chain(reached);
     let sites = sites_to_check(&lineage, &recorded, sites, is_due);
-    // One that is no longer reached has to be recorded as such.
-    let has_stale = lineage.sites.iter().any(|site| site.outcome == Outcome::Stale);
     if !sites.is_empty() || !is_recorded || has_stale {
         Decision::Check(Check::new(lineage, superseded, sites, is_due))
     } else if is_superseded {
@@ -99,17 +100,26 @@ fn split<'a>(
 ) -> (Vec<&'a Site>, Vec<(&'a Site, String)>) {
     let (mut kept, mut superseded) = (Vec::new(), Vec::new());
     for site in sites {
-        let record = site.cert_id.filter(|id| !account.is_deleted(*id));
-        let (place, name) = ((&site.domain, record), &lineage.name);
-        let later = lineage.leaf.as_ref().and_then(|leaf| deployments.superseding(place, name, leaf, now));
-        match later {
-            Some(later) => {
-                superseded.push((site, plan::superseded_reason(&later.lineage, later.leaf.not_before)));
-            }
+        match superseded_by(lineage, site, account, deployments, now) {
+            Some(reason) => superseded.push((site, reason)),
             None => kept.push(site),
         }
     }
     (kept, superseded)
+}
+
+/// Which other lineage provides the certificate of a site; `None` if this one does.
+fn superseded_by(
+    lineage: &Candidate<'_>,
+    site: &Site,
+    account: &IndexedListing,
+    deployments: &ServiceDeployments,
+    now: OffsetDateTime,
+) -> Option<String> {
+    let record = site.cert_id.filter(|id| !account.is_deleted(*id));
+    let (place, name) = ((&site.domain, record), &lineage.name);
+    let other = deployments.superseding(place, name, lineage.leaf.as_ref()?, now)?;
+    Some(plan::superseded_reason(&other.lineage, other.leaf.not_before))
 }
 
 /// Why a lineage that was deployed has to be deployed again; `None` if the service lists its sites as it left them.

@@ -111,7 +111,7 @@ impl EdgeView {
     }
 
     /// Whether an address served a leaf that does not cover the site, or that cannot be read.
-    pub(crate) fn has_foreign_leaf(&self) -> bool {
+    pub(crate) fn has_uncovering_leaf(&self) -> bool {
         self.addresses.values().any(|observation| {
             matches!(observation, Observation::Other { leaf, .. } if !leaf.as_ref().is_some_and(|leaf| leaf.covers_site))
         })

@@ -414,6 +414,24 @@ fn invalid_configuration_adds_no_account() {
 }
 
 #[test]
+fn key_of_a_hook_stays_with_its_service() {
+    let mut pair = Pair::new();
+    let [hook_key, other_key] = ["hook-key", "other-key"].map(|name| pair.host.path(name));
+    write_with_mode(&hook_key, API_KEY, 0o600);
+    write_with_mode(&other_key, OTHER_KEY, 0o600);
+    let top = |service: &Sandbox| {
+        let ready = service.endpoints();
+        format!("base_url = {:?}\nedge_address = {:?}\n", ready.api, ready.edge)
+    };
+    pair.host.configuration = top(&pair.first);
+    pair.hook().env("EDGECERT_API_KEY_FILE", &hook_key).succeeds();
+    // The configuration names another service since, with its own key.
+    pair.host.configuration = format!("{}api_key_file = '{}'\n", top(&pair.second), other_key.display());
+    pair.host.sync().succeeds();
+    assert!(pair.is_bound_to(&pair.second));
+}
+
+#[test]
 fn doctor_names_the_account_of_a_lineage() {
     let mut pair = Pair::with_entries();
     pair.host.issue("live/other", "other.example");

@@ -308,7 +308,10 @@ fn url_is_never_shown() {
 #[test]
 fn invalid_url_is_named_by_its_line() {
     let rows = [
-        (format!("\"http://hc.example/{ID}\""), "plain http is for loopback addresses only"),
+        (
+            format!("\"http://hc.example/{ID}\""),
+            "plain http is for loopback addresses only, because secrets are sent",
+        ),
         (format!("https://hc.example/{ID}?a=b"), "expected newline"),
     ];
     for (value, reason) in rows {

@@ -111,10 +111,9 @@ fn unreachable_proxy_is_named() {
 #[test]
 fn malformed_proxy_is_exit_78() {
     const EXPECTED: &str = "expected http://HOST:PORT or https://HOST:PORT";
-    const UNSUPPORTED: &str = "expected http://HOST:PORT or https://HOST:PORT";
     let (service, lineage) = (tls_sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     for (value, reason) in
-        [("http://user:secret@", EXPECTED), ("socks5h://user:secret@127.0.0.1:1080", UNSUPPORTED)]
+        [("http://user:secret@", EXPECTED), ("socks5h://user:secret@127.0.0.1:1080", EXPECTED)]
     {
         for variable in ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
             let output = list(&service).env(variable, value).exits_with(78);

@@ -100,11 +100,13 @@ fn key_as_argument_is_not_echoed() {
 #[test]
 fn key_given_for_its_file_is_not_echoed() {
     let (service, lineage) = sandbox_and_lineage(&["a.example"]);
-    let hook =
-        fresh(&service, &lineage).without_env("EDGECERT_API_KEY").env("EDGECERT_API_KEY_FILE", API_KEY);
-    let output = hook.exits_with(78);
-    output.says("its name is not repeated, because it may be the key");
-    assert!(!(output.stdout.clone() + &output.stderr + &output.state).contains(API_KEY), "{}", output.state);
+    for key in [API_KEY, "sk+abc/def==", &"k".repeat(300)] {
+        let hook =
+            fresh(&service, &lineage).without_env("EDGECERT_API_KEY").env("EDGECERT_API_KEY_FILE", key);
+        let output = hook.exits_with(78);
+        output.says("its name is not shown, because it may be the key itself");
+        assert!(!(output.stdout.clone() + &output.stderr + &output.state).contains(key), "{}", output.state);
+    }
 }
 
 #[test]

@@ -29,7 +29,7 @@ const IMPORTS: [(&str, &str); 42] = [
     ("der", ""),
     ("pem", "secret text"),
     ("key", "der pem secret"),
-    // `key` for the public key of a certificate.
+    // `key` for the public key of a certificate, `names` for the length of the longest name.
     ("cert", "der key leaf names pem text"),
     ("bundle", "cert clock file key leaf pem runtime text"),
     ("check", "bundle cert hint key names text"),

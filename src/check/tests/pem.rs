@@ -204,7 +204,7 @@ fn key_file_is_repaired() {
     second_version[4] = 1;
     let repaired = der::pem("PRIVATE KEY", &second_version);
     let input = Input { key: Some(repaired.as_bytes()), ..Input::new(&chain) };
-    input.finds("version 2", "! pem: key.pem: encoded the key again, in the form that every server reads\n");
+    input.finds("version 2", "! pem: key.pem: re-encoded the key in the form that every server accepts\n");
     assert_eq!(input.check().1, Some([chain.clone(), key]));
 }
 

@@ -21,7 +21,7 @@ use crate::file;
 use crate::hint::Place;
 use crate::inventory;
 use crate::leaf::Leaf;
-use crate::names::{Domain, Names};
+use crate::names::{Domain, Names, hosts};
 use crate::outcome::Outcome;
 use crate::report::Report;
 use crate::settings::{Guards, LineageEntry, Settings};
@@ -103,7 +103,8 @@ impl HostLineage {
             return vec![Subject::Lineage.warn(detail, remedy)];
         }
         let mut report = Report::new("doctor");
-        report.set_place(Place { lineage: Some(self.source.flags()), ..Place::default() });
+        let (lineage, domains) = (Some(self.source.flags()), hosts(&self.domains));
+        report.set_place(Place { lineage, domains, ..Place::default() });
         let snapshot = account.snapshot.as_ref();
         let deployment = Deployment {
             source: &self.source,

@@ -95,7 +95,7 @@ pub(super) async fn finish(
     let end = Deadline::after(wait).or_sooner(session.deadline);
     let mut pause = FIRST_PAUSE;
     while !site.known.config_synced {
-        // The rest is for the request.
+        // Leaves 100 ms for the last reading.
         let left = end.left().saturating_sub(FIRST_PAUSE / 2);
         if left.is_zero() {
             let message = format_args!(

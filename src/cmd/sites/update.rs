@@ -1,9 +1,9 @@
 //! `edgecert sites update` and `bind`: change only the named fields, and show what changed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::field_update::FieldUpdate;
 use super::{binding, change, label, plain, scalars};
@@ -117,17 +117,24 @@ fn diff(changes: &[FieldChange]) -> Block {
     }
     let mut table = Table::new(&["field", "before", "after"]);
     for FieldChange { field, before, after } in changes {
-        let (before, after) = (scalars(field, before), scalars(field, after));
+        let values = [before, after].map(|value| scalars(field, value));
+        let maps = values
+            .each_ref()
+            .map(|values| values.iter().map(|(name, value)| (name, *value)).collect::<HashMap<_, _>>());
         let mut seen = BTreeSet::new();
-        for (name, _) in before.iter().chain(&after).filter(|(name, _)| seen.insert(name)) {
+        for (name, _) in values.iter().flatten().filter(|(name, _)| seen.insert(name)) {
+            let found = maps.each_ref().map(|map| map.get(name));
+            let is_empty = |value: &&&Value| {
+                value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty)
+            };
+            // Of a list or object that is empty on one side, the elements on the other side have rows.
+            let is_nested =
+                |other: &String| other.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('.'));
+            let has_elements = found.iter().flatten().any(is_empty)
+                && maps.iter().flat_map(HashMap::keys).any(|other| is_nested(other));
             let [before, after] =
-                [&before, &after].map(|values| values.iter().find(|(other, _)| other == name));
-            let values = [before, after].map(|found| found.map_or(&Value::Null, |(_, value)| *value));
-            // The other value has elements, which have rows of their own.
-            let is_emptied = (before.is_none() || after.is_none())
-                && values.iter().any(|value| **value == json!([]) || **value == json!({}));
-            let [before, after] = values.map(plain);
-            if before != after && !is_emptied {
+                found.map(|value| value.map_or_else(|| "null".to_owned(), |value| plain(value)));
+            if before != after && !has_elements {
                 table.row([name.as_str(), &before, &after].map(Into::into));
             }
         }

@@ -375,11 +375,11 @@ fn retry_leaves_what_replaced_its_leaf() {
 #[test]
 fn names_in_a_record_are_kept() {
     let named = |names: [&str; 2]| Leaf { names: names.map(str::to_owned).to_vec(), ..leaf("old", -1) };
-    let foreign = OtherLeaf { leaf: named(["b.example", "c.example"]), covers_site: false };
+    let uncovering = OtherLeaf { leaf: named(["b.example", "c.example"]), covers_site: false };
     let rows: [(Option<Leaf>, Vec<Shown>, bool); 8] = [
         (None, vec![], false),
         (Some(leaf("old", -1)), vec![], true),
-        (Some(leaf("old", -1)), vec![Shown::Other(foreign)], false),
+        (Some(leaf("old", -1)), vec![Shown::Other(uncovering)], false),
         (Some(named(["a.example", "b.example"])), vec![], false),
         (None, vec![other(leaf("old", -1))], true),
         (Some(leaf("old", -1)), vec![other(named(["a.example", "b.example"]))], false),

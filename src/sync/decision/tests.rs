@@ -257,6 +257,12 @@ fn reached_sites_are_checked_although_the_lineage_is_superseded() {
             }],
             "check [], 1 superseded",
         ),
+        // The other lineage provides both.
+        (&[FOR_A, SUPERSEDED, DUE, |scene| scene.own.sites[0].outcome = Superseded], "superseded"),
+        (
+            &[FOR_A, SUPERSEDED, DUE, |scene| scene.own.pending_since = Some(NOW)],
+            "check superseded [], 1 superseded",
+        ),
     ]);
 }
 

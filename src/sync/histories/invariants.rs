@@ -242,11 +242,11 @@ pub(super) fn check_expired(world: &World, host: &Host, judge: impl Fn() -> Vec<
             let HostLineage { written_at, unverified_at, .. } = winner;
             let (since, healthy) =
                 *[*written_at, *unverified_at, host.disturbed_at, edge.since].iter().max().unwrap();
-            // In one `sync`, lineages whose files were restored may supersede each other.
             let next_sync = host.synced.get(host.synced.partition_point(|end| *end <= since));
             let is_due = world.now - since > MAX_UNNOTICED
                 && next_sync.is_none_or(|end| world.now - *end > MAX_LAG)
                 && world.healthy - healthy > Duration::HOUR
+                // In one `sync`, lineages whose files were restored may supersede each other.
                 && !host.had_restored;
             if !is_due || winner.next_run(world).settings.verify == Verify::Off {
                 continue;

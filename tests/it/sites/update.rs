@@ -73,6 +73,10 @@ fn diff_shows_only_what_changes() {
     let expected = |row: fn(u8) -> String| numbers.iter().copied().map(row).collect::<Vec<_>>();
     assert_eq!(rows(&format!("{numbers:?}")), expected(|at| format!("cache_rules.{at} null {at}")));
     assert_eq!(rows("[]"), expected(|at| format!("cache_rules.{at} {at} null")));
+    sites(&service, &["update", "10", "--set", r#"security={"mode":"on"}"#]).succeeds();
+    let with_list = r#"security={"mode":"on","ips":[]}"#;
+    let output = sites(&service, &["update", "10", "--diff", "--set", with_list]).succeeds();
+    assert!(output.stdout.lines().any(|row| row.split_whitespace().eq(["security.ips", "null", "[]"])));
 }
 
 #[test]

@@ -16,15 +16,14 @@ mod trickle;
 mod waits;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Hook, Host, LISTING, Lineage, Sandbox, assert_contains, deploy, edgecert, request_lines, requests_during,
-    sandbox, sync, upload_count,
+    Host, LISTING, Lineage, assert_contains, deploy, edgecert, request_lines, requests_during, sandbox, sync,
+    upload_count,
 };
 
 /// The only file in a state directory with an extension.
@@ -159,24 +158,6 @@ fn unreadable_state_file_stops_no_other() {
     fs::create_dir(host.state().join("other.json")).unwrap();
     host.lineage.renew(&["a.example"]);
     host.sync().exits_with(78).says("other.json: it is a directory; its lineage was not checked");
-    assert!(host.is_bound("a.example"));
-}
-
-#[test]
-fn key_stays_with_the_service_of_its_run() {
-    let (host, other) = (Host::new(), sandbox(&["a.example"]));
-    let key = host.lineage.file("api-key");
-    fs::write(&key, &host.service.endpoints().api_key).unwrap();
-    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
-    let call = |hook: Hook, service: &Sandbox| {
-        let hook = hook.without_env("EDGECERT_BASE_URL").without_env("EDGECERT_API_KEY");
-        hook.with_config(&format!("base_url = \"{}\"\n", service.endpoints().api))
-    };
-    call(host.hook(), &host.service).env("EDGECERT_API_KEY_FILE", &key).succeeds();
-    host.lineage.renew(&["a.example"]);
-    // The configuration names another service since.
-    let (requests, _) = requests_during(&other, || call(host.sync(), &other).succeeds());
-    assert_eq!(requests, Vec::<String>::new());
     assert!(host.is_bound("a.example"));
 }
 

@@ -80,7 +80,10 @@ impl Pair {
         assert_contains(&superseded, &json!({"state": "superseded", "sites": [{"outcome": "superseded"}]}));
         let name = self.lineage(deployed)["name"].as_str().unwrap().to_owned();
         let detail = superseded["sites"][0]["detail"].as_str().unwrap();
-        assert!(detail.contains(&name) && detail.contains(" was issued later, at "), "{detail}");
+        assert!(
+            detail.contains(&name) && detail.contains(" provides the certificate, issued at "),
+            "{detail}"
+        );
         let output = self.status(&["--check"]).succeeds();
         assert!(output.stdout.starts_with("EDGECERT OK"), "{}", output.stdout);
     }
