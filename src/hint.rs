@@ -92,11 +92,9 @@ impl Command {
 }
 
 impl Place {
-    /// The command that deploys the lineage by hand, to the same sites but one.
-    fn deploy(&self, omitted: &str) -> String {
-        let hosts = self.domains.iter().filter(|host| *host != omitted);
-        let domains: String = hosts.flat_map(|host| [" --domain ".to_owned(), shell_word(host)]).collect();
-        format!("edgecert deploy {}{domains}", self.lineage.as_deref().unwrap_or("--lineage DIR"))
+    /// The command that deploys the lineage by hand.
+    fn deploy(&self) -> String {
+        format!("edgecert deploy {}", self.lineage.as_deref().unwrap_or("--lineage DIR"))
     }
 }
 
@@ -155,9 +153,12 @@ fn retry(place: &Place) -> &'static str {
 fn override_with(flags: &[Override], place: &Place) -> String {
     // Whether the user can repeat the command with other flags for the lineage.
     let is_direct = matches!(place.command, Command::Deploy | Command::Plan);
+    // Other sites were left out on purpose.
+    let domains = place.domains.iter().flat_map(|host| [" --domain ".to_owned(), shell_word(host)]);
+    let domains: String = domains.collect();
     let option = |(at, Override { flag, purpose }): (usize, &Override)| match (at, is_direct) {
         (0, true) => format!("pass {flag} {purpose}"),
-        (0, false) => format!("run `{} {flag}` {purpose}", place.deploy("")),
+        (0, false) => format!("run `{}{domains} {flag}` {purpose}", place.deploy()),
         (_, true) => format!("{flag} {purpose}"),
         (_, false) => format!("with {flag} {purpose}"),
     };
@@ -170,7 +171,7 @@ fn omit_domain(domain: &str, place: &Place) -> String {
         Command::Deploy | Command::Plan if !place.domains.is_empty() => format!("omit --domain {domain}"),
         Command::Hook if !place.domains.is_empty() => format!("omit --domain {domain} in the hook"),
         Command::Sync => {
-            format!("remove it from the hook and from `domains`, then run `{}`", place.deploy(domain))
+            format!("remove it from the hook and from `domains`, then run `{}`", place.deploy())
         }
         _ => "remove it from `domains` in the configuration file".to_owned(),
     }
@@ -270,7 +271,7 @@ mod tests {
                 &omit,
                 Command::Sync,
                 true,
-                "renew it, or remove it from the hook and from `domains`, then run `edgecert deploy --lineage /certs/a --domain '*.example'`",
+                "renew it, or remove it from the hook and from `domains`, then run `edgecert deploy --lineage /certs/a`",
             ),
         ];
         for (hint, command, is_recorded, expected) in rows {

@@ -17,7 +17,7 @@ use crate::names::{Domain, distinct, hosts};
 use crate::progress::Progress;
 use crate::report::{Report, SourceReport};
 use crate::runtime::{Runtime, RuntimeError};
-use crate::settings::{Connection, Layer, Layers, LineageEntry, Settings, SettingsError};
+use crate::settings::{Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::{self, Source, SourceError};
 use crate::state::{self, Given, Origin, RunOptions};
 
@@ -116,14 +116,9 @@ impl Run<'_> {
         let mut journal = if args.dry_run {
             Journal::read_only(source, state_dir, report)
         } else {
-            let recorded = self.layers.to_record();
-            let Connection { base_url, api_key_file, ca_file, .. } = &recorded.connection;
-            let has_file = base_url.is_none() && (api_key_file.is_some() || ca_file.is_some());
-            let service = settings.as_ref().ok().filter(|_| has_file);
             let given = Given {
                 domains: distinct(&args.domains),
-                service: service.map(|settings| settings.base_url.to_string()),
-                settings: recorded,
+                settings: self.layers.to_record(),
                 guards: args.guards,
             };
             let options = RunOptions {

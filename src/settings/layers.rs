@@ -67,11 +67,14 @@ impl<'a> Layers<'a> {
         let url = self.merge(recorded, entry).connection.base_url;
         let is_url = |own: Option<&BaseUrl>| own.is_none_or(|own| Some(own) == url.as_ref());
         let (recorded, configured) = (&recorded.connection, self.configured(entry).connection);
+        let is_of_top = |url| self.file.layer.connection.base_url.as_ref() == Some(url);
         let beside_url = match (&self.given.connection.base_url, &recorded.base_url) {
             (Some(_), _) => None,
             (None, Some(url)) => {
                 let has_key_file = flag.is_some() || recorded.api_key_file.is_some();
-                if !has_key_file && configured.base_url.as_ref().is_some_and(|own| own != url) {
+                if !has_key_file
+                    && configured.base_url.as_ref().is_some_and(|own| own != url && !is_of_top(url))
+                {
                     return Err(other_service(url));
                 }
                 recorded.api_key_file.as_ref()
@@ -94,23 +97,6 @@ impl<'a> Layers<'a> {
             _ => SettingsError::no_api_key(),
         };
         KeyLocation::find(flag.or(beside_url), below, self.env).ok_or_else(missing)
-    }
-
-    /// The settings that a run gave to a lineage with this entry, when the configuration named the base URL `service`. If it
-    /// names another one since, with a key file of its own, the key and CA file of that run are not for it.
-    pub(crate) fn recorded(
-        &self,
-        (given, service): (&Layer, Option<&str>),
-        entry: Option<&LineageEntry>,
-    ) -> Layer {
-        let mut recorded = given.clone();
-        let url = self.merge(&recorded, entry).connection.base_url;
-        let has_moved = service.is_some() && service != url.map(|url| url.to_string()).as_deref();
-        if has_moved && self.configured(entry).connection.api_key_file.is_some() {
-            let Connection { api_key_file, ca_file, .. } = &mut recorded.connection;
-            (*api_key_file, *ca_file) = (None, None);
-        }
-        recorded
     }
 
     /// The state directory, even if other settings are invalid; `None` if there is none.
@@ -389,23 +375,6 @@ mod tests {
             assert_eq!(found, key.map(|key| KeyLocation::File(key.into())), "row {number}");
             let found = layers.merge(&recorded, None).connection.ca_file;
             assert_eq!(found, ca_file.map(PathBuf::from), "row {number}");
-        }
-    }
-
-    #[test]
-    fn key_file_of_a_hook_stays_behind_if_the_service_moves() {
-        let given = Layer::one("api_key_file", "/hook".into()).unwrap();
-        for (service, key, expected) in [
-            (Some("https://here.example"), Some("/key"), Some("/hook")),
-            (Some("https://there.example"), Some("/key"), None),
-            (Some("https://there.example"), None, Some("/hook")),
-            (None, Some("/key"), Some("/hook")),
-        ] {
-            let (flags, env, mut file) = (Layer::default(), env(&[]), Configuration::default());
-            file.layer.connection.base_url = "https://here.example".parse().ok();
-            file.layer.connection.api_key_file = key.map(PathBuf::from);
-            let recorded = Layers::new(&flags, &env, &file).recorded((&given, service), None);
-            assert_eq!(recorded.connection.api_key_file, expected.map(PathBuf::from), "{service:?} {key:?}");
         }
     }
 

@@ -14,9 +14,6 @@ pub(crate) struct Given {
     /// The sites to deploy to; empty: those of the configuration, else every covered one.
     pub(crate) domains: Vec<Domain>,
     pub(crate) settings: Layer,
-    /// Base URL that its key file and CA file were used with, if the configuration named it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) service: Option<String>,
     #[serde(flatten)]
     pub(crate) guards: Guards,
 }
@@ -59,11 +56,6 @@ pub(crate) struct PendingRun {
 }
 
 impl Given {
-    /// Its settings, and the base URL that they were used with if the configuration named that.
-    pub(crate) fn recorded(&self) -> (&Layer, Option<&str>) {
-        (&self.settings, self.service.as_deref())
-    }
-
     /// What holds for later certificates after a hook: a guard is overridden for one certificate only.
     fn without_guards(self) -> Self {
         Self { guards: Guards::default(), ..self }
@@ -73,8 +65,7 @@ impl Given {
     fn service(&self) -> Self {
         let Connection { base_url, api_key_file, ca_file, .. } = self.settings.connection.clone();
         let connection = Connection { base_url, api_key_file, ca_file, ..Connection::default() };
-        let service = self.service.clone();
-        Self { settings: Layer { connection, ..Layer::default() }, service, ..Self::default() }
+        Self { settings: Layer { connection, ..Layer::default() }, ..Self::default() }
     }
 
     /// What holds for later certificates after a run by hand.
@@ -178,7 +169,7 @@ mod tests {
         RunOptions {
             service: Some(SERVICE.into()),
             domains: domains.clone(),
-            given: Given { domains, settings, guards, ..Given::default() },
+            given: Given { domains, settings, guards },
             origin,
             is_configured: false,
         }

@@ -47,11 +47,11 @@ pub(super) fn decide<'c, 'a>(
     // One that is no longer reached has to be recorded as such.
     let has_stale =
         lineage.sites.iter().any(|known| known.outcome == Outcome::Stale && !lineage.is_for(&known.domain));
-    if is_superseded && has_all && reached.is_empty() && !has_stale {
+    if is_superseded && has_all && reached.is_empty() {
         // An incomplete listing may lack sites that no other lineage is for.
         let is_whole = !lineage.domains.is_empty() || account.gap_for(&lineage).is_none();
         let are_all_recorded = lineage.sites.iter().all(|site| site.outcome == Outcome::Superseded);
-        if lineage.reason.is_none() && is_recorded && (is_whole || are_all_recorded) {
+        if lineage.reason.is_none() && is_recorded && !has_stale && (is_whole || are_all_recorded) {
             return Decision::Superseded;
         }
         if is_whole {

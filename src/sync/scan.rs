@@ -100,7 +100,7 @@ impl<'a> Examiner<'a> {
     ) -> Result<Option<(Arc<Settings>, Scanned<'a>)>, CommandError> {
         let Member { name, source, entry, state, .. } = member;
         let source = source?;
-        let mut given = Given::default();
+        let mut recorded = Layer::default();
         if let Some(state) = &state {
             // Nobody needs the files of a superseded lineage.
             let needs_no_files = state.missing_since.is_some() || state.is_superseded();
@@ -110,9 +110,9 @@ impl<'a> Examiner<'a> {
             if needs_no_files && on_disk.as_ref().is_some_and(|leaf| leaf.is_missing) {
                 return Ok(None);
             }
-            given = state.given(on_disk.and_then(|on_disk| on_disk.leaf).as_ref()).0;
+            recorded = state.given(on_disk.and_then(|on_disk| on_disk.leaf).as_ref()).0.settings;
         }
-        let settings = self.settings(&given, entry)?;
+        let settings = self.settings(&recorded, entry)?;
         let begun = state.map(|state| state.begun_at);
         Ok(Some((settings, Scanned { name, source, entry, begun })))
     }
@@ -145,16 +145,15 @@ impl<'a> Examiner<'a> {
         let on_disk = leaf.leaf.as_ref();
         let (given, origin) = state.as_ref().map(|state| state.given(on_disk)).unwrap_or_default();
         let domains = inventory::domains(&given, entry);
-        let settings = self.settings(&given, entry)?;
+        let settings = self.settings(&given.settings, entry)?;
         Ok(Candidate::new((name, source, entry), settings, (domains, given, origin), leaf, state))
     }
 
     fn settings(
         &self,
-        given: &Given,
+        recorded: &Layer,
         entry: Option<&'a LineageEntry>,
     ) -> Result<Arc<Settings>, SettingsError> {
-        let recorded = &self.layers.recorded(given.recorded(), entry);
         let address = |entry: Option<&LineageEntry>| entry.map(ptr::from_ref);
         let mut resolved = self.resolved.borrow_mut();
         let known =
@@ -282,7 +281,7 @@ mod tests {
     #[test]
     fn lineage_forgotten_between_the_passes_is_left_alone() {
         examine(|directory, examiner, entry| {
-            let settings = examiner.settings(&Given::default(), None).unwrap();
+            let settings = examiner.settings(&Layer::default(), None).unwrap();
             let begun = Some(OffsetDateTime::UNIX_EPOCH);
             for (begun, entry, is_left_alone) in
                 [(begun, None, true), (begun, Some(entry), false), (None, None, false)]

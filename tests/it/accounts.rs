@@ -414,21 +414,19 @@ fn invalid_configuration_adds_no_account() {
 }
 
 #[test]
-fn key_of_a_hook_stays_with_its_service() {
+fn key_file_is_not_sent_to_a_base_url_given_later() {
     let mut pair = Pair::new();
-    let [hook_key, other_key] = ["hook-key", "other-key"].map(|name| pair.host.path(name));
-    write_with_mode(&hook_key, API_KEY, 0o600);
-    write_with_mode(&other_key, OTHER_KEY, 0o600);
-    let top = |service: &Sandbox| {
-        let ready = service.endpoints();
-        format!("base_url = {:?}\nedge_address = {:?}\n", ready.api, ready.edge)
-    };
-    pair.host.configuration = top(&pair.first);
-    pair.hook().env("EDGECERT_API_KEY_FILE", &hook_key).succeeds();
-    // The configuration names another service since, with its own key.
-    pair.host.configuration = format!("{}api_key_file = '{}'\n", top(&pair.second), other_key.display());
-    pair.host.sync().succeeds();
-    assert!(pair.is_bound_to(&pair.second));
+    let key = pair.host.path("key");
+    write_with_mode(&key, API_KEY, 0o600);
+    let ready = pair.first.endpoints();
+    let (api, edge) = (ready.api.clone(), ready.edge.clone());
+    pair.host.configuration =
+        format!("base_url = {api:?}\napi_key_file = '{}'\nedge_address = {edge:?}\n", key.display());
+    let [_, second] = pair.urls().map(str::to_owned);
+    let call = || pair.hook().env("EDGECERT_BASE_URL", &second);
+    let (requests, output) = requests_during(&pair.second, || call().exits_with(78));
+    assert_eq!(requests, Vec::<String>::new());
+    output.says(format!("the configured API key file is for {api}, not for {second}"));
 }
 
 #[test]

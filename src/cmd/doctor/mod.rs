@@ -132,8 +132,7 @@ impl Doctor<'_> {
                 }
                 Ok(source) => {
                     let host = self.host;
-                    let target =
-                        |given: &Given| self.target(&self.layers.recorded(given.recorded(), entry), entry);
+                    let target = |given: &Given| self.target(&given.settings, entry);
                     lineages.extend(HostLineage::new((source, entry), state.as_ref(), target, host));
                 }
                 Err(error) => self.findings.push(Subject::Lineage.failed(error)),

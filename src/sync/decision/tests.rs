@@ -255,7 +255,14 @@ fn reached_sites_are_checked_although_the_lineage_is_superseded() {
                 scene.own.sites[1].outcome = Stale;
                 scene.sites[1].cert_id = Some(9);
             }],
-            "check [], 1 superseded",
+            "check superseded [], 1 superseded",
+        ),
+        (
+            &[FOR_A, SUPERSEDED, |scene| {
+                scene.own.sites[1].outcome = Stale;
+                scene.own.pending_since = Some(NOW);
+            }],
+            "check superseded [], 1 superseded",
         ),
         // The other lineage provides both.
         (&[FOR_A, SUPERSEDED, DUE, |scene| scene.own.sites[0].outcome = Superseded], "superseded"),

@@ -188,7 +188,7 @@ pub(super) fn run_by_hand(world: &mut World, host: &mut Host, rng: &mut Rng) -> 
         allow_partial: rarely(),
     };
     let force = rarely();
-    host.by_hand(at, Given { domains, settings, guards, ..Given::default() }, force, world);
+    host.by_hand(at, Given { domains, settings, guards }, force, world);
     "a lineage is deployed by hand"
 }
 
@@ -213,7 +213,7 @@ pub(super) fn override_guards(world: &mut World, host: &mut Host) -> &'static st
     let Some(at) = host.lineages.iter().position(is_failing) else { return "no lineage fails" };
     let settings = Layer { rebind: Some(true), skip_unmatched: Some(true), ..Layer::default() };
     let guards = Guards { allow_shrink: true, allow_older: true, replace_lets: true, allow_partial: true };
-    host.by_hand(at, Given { settings, guards, ..Given::default() }, false, world);
+    host.by_hand(at, Given { domains: Vec::new(), settings, guards }, false, world);
     "an administrator permits everything"
 }
 
