@@ -414,7 +414,7 @@ fn invalid_configuration_adds_no_account() {
 }
 
 #[test]
-fn key_file_is_not_sent_to_a_base_url_given_later() {
+fn key_file_is_for_its_own_base_url() {
     let mut pair = Pair::new();
     let key = pair.host.path("key");
     write_with_mode(&key, API_KEY, 0o600);
