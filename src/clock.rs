@@ -16,15 +16,12 @@ pub(crate) fn now() -> OffsetDateTime {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start(Instant);
 
-/// Starts now.
-impl Default for Start {
+impl Start {
     #[expect(clippy::disallowed_methods, reason = "the only file that reads a clock")]
-    fn default() -> Self {
+    pub(crate) fn now() -> Self {
         Self(Instant::now())
     }
-}
 
-impl Start {
     /// The time since the start.
     pub(crate) fn elapsed(self) -> Duration {
         self.0.elapsed()
@@ -46,7 +43,7 @@ const MAX_DURATION: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 impl Deadline {
     /// A deadline this long from now, but at most a year.
     pub(crate) fn after(duration: Duration) -> Self {
-        Start::default().deadline(duration)
+        Start::now().deadline(duration)
     }
 
     /// The time left; zero once the deadline has passed.

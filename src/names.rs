@@ -19,11 +19,6 @@ pub const MAX_DOMAIN: usize = 253;
 #[derive(Clone, Debug)]
 pub struct Domain(SmolStr);
 
-/// The hosts of domains.
-pub fn hosts(domains: &[Domain]) -> Vec<String> {
-    domains.iter().map(|domain| domain.host().to_owned()).collect()
-}
-
 /// Text that is not a domain name. The message omits the text; callers add it.
 #[derive(Debug, thiserror::Error)]
 #[error("not a domain name")]
@@ -60,6 +55,11 @@ impl Domain {
 pub(crate) fn heap_bytes(text: &SmolStr) -> usize {
     // Two counters, and what the allocator adds.
     if text.is_heap_allocated() { text.len() + 32 } else { 0 }
+}
+
+/// The hosts of domains.
+pub fn hosts(domains: &[Domain]) -> Vec<String> {
+    domains.iter().map(|domain| domain.host().to_owned()).collect()
 }
 
 /// Removes repeated domains; keeps the order.

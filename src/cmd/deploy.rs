@@ -52,7 +52,7 @@ pub(crate) fn deploy(
         Err(fault) => (Runtime::without_network()?, Some(fault)),
     };
     let layers = Layers::new(&args.settings, &context.env, context.configuration());
-    let run = Run { args, origin, layers: &layers, progress, start: Start::default(), fault };
+    let run = Run { args, origin, layers: &layers, progress, start: Start::now(), fault };
     // What one deployment changes, the next one to the same account has to see.
     let mut accounts: Vec<Vec<Target<'_>>> = Vec::new();
     for target in targets {

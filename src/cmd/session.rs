@@ -83,7 +83,7 @@ impl Session {
         WaitArgs { wait }: WaitArgs,
         context: &Context,
     ) -> Result<Self, CommandError> {
-        let start = Start::default();
+        let start = Start::now();
         let flags = Layer { connection: service.clone(), wait: wait.flatten(), ..Layer::default() };
         let settings =
             Layers::new(&flags, &context.env, context.configuration()).resolve(&Layer::default(), None)?;

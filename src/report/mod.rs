@@ -30,7 +30,7 @@ use crate::plan::Step;
 const VERSION: u8 = 1;
 
 /// The result of a command.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Report {
     command: &'static str,
     start: Start,
@@ -52,7 +52,18 @@ pub struct Report {
 impl Report {
     pub(crate) fn new(command: &'static str) -> Self {
         let place = Place { command: Command::of_report(command), ..Place::default() };
-        Self { command, place, ..Self::default() }
+        Self {
+            command,
+            start: Start::now(),
+            deployed: Deployed::default(),
+            fields: Map::new(),
+            blocks: Vec::new(),
+            lineages: Vec::new(),
+            warnings: Vec::new(),
+            errors: Vec::new(),
+            verdict: None,
+            place,
+        }
     }
 
     /// The report of a panic at a source location.
@@ -174,7 +185,8 @@ impl Report {
 
     /// The error that determines the exit code.
     pub(crate) fn most_severe_error(&self) -> Option<&CommandError> {
-        self.errors.iter().find(|error| Some(error.kind()) == self.kind())
+        let kind = self.kind()?;
+        self.errors.iter().find(|error| error.kind() == kind)
     }
 
     /// The time since the command began.

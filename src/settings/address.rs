@@ -13,9 +13,8 @@ use crate::names::Domain;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BaseUrl(Url);
 
-/// `HOST:PORT` of each edge to verify, separated by commas; IPv6 addresses are in brackets. None by default, which stands for
-/// the addresses of the site's `cname`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// `HOST:PORT` of each edge to verify, at least one, separated by commas; IPv6 addresses are in brackets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct EdgeAddresses(String);
 
 impl BaseUrl {
@@ -91,7 +90,7 @@ pub(super) fn has_credentials(url: &Url) -> bool {
 
 impl EdgeAddresses {
     pub(crate) fn to_vec(&self) -> Vec<String> {
-        self.0.split_terminator(',').map(str::to_owned).collect()
+        self.0.split(',').map(str::to_owned).collect()
     }
 }
 

@@ -66,7 +66,7 @@ impl<'a> Layers<'a> {
         let flag = self.flags.connection.api_key_file.as_ref();
         let url = self.merge(recorded, entry).connection.base_url;
         let is_url = |own: Option<&BaseUrl>| own.is_none_or(|own| Some(own) == url.as_ref());
-        let (recorded, configured) = (&recorded.connection, self.configured(entry).connection);
+        let (recorded, configured) = (&self.fitting(recorded).connection, self.configured(entry).connection);
         let is_of_top = |url| self.file.layer.connection.base_url.as_ref() == Some(url);
         let beside_url = match (&self.given.connection.base_url, &recorded.base_url) {
             (Some(_), _) => None,
@@ -87,8 +87,7 @@ impl<'a> Layers<'a> {
         // An entry with a base URL alone is sent the key at the top.
         let is_alone = entry.is_some_and(|own| own.base_url.is_some() && is_url(own.base_url.as_ref()));
         let of_top = Some(top).filter(|own| is_alone || is_url(own.base_url.as_ref()));
-        let recorded = Some(recorded).filter(|own| is_url(own.base_url.as_ref()));
-        let mut below = [recorded, of_entry, of_top].into_iter().flatten();
+        let mut below = [Some(recorded), of_entry, of_top].into_iter().flatten();
         let below = variable.or_else(|| below.find_map(|layer| layer.api_key_file.as_ref()));
         let missing = || match (&configured, &url) {
             (Connection { base_url: Some(own), api_key_file: Some(_), .. }, Some(url)) => {
@@ -158,15 +157,19 @@ impl<'a> Layers<'a> {
         self.merge(&Layer::default(), None)
     }
 
-    /// The settings of a lineage, even if some are invalid. The recorded key file and CA file of another base URL than the one
-    /// given now are left out.
+    /// The settings of a lineage, even if some are invalid.
     pub(crate) fn merge(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Layer {
+        self.given.clone().or(self.fitting(recorded)).or(self.configured(entry))
+    }
+
+    /// The recorded settings, without the key file and the CA file if they are for another base URL than the one given now.
+    fn fitting(&self, recorded: &Layer) -> Layer {
         let mut recorded = recorded.clone();
         let (given, own) = (&self.given.connection.base_url, &mut recorded.connection);
         if given.is_some() && own.base_url.is_some() && *given != own.base_url {
             (own.api_key_file, own.ca_file) = (None, None);
         }
-        self.given.clone().or(recorded).or(self.configured(entry))
+        recorded
     }
 
     /// The settings of the configuration file.

@@ -82,7 +82,7 @@ impl Settings {
             wait: merged.wait.map_or(Duration::from_secs(WAIT), Seconds::duration),
             verify: merged.verify.unwrap_or(VERIFY),
             verify_every: merged.verify_every.map_or(Duration::from_secs(VERIFY_EVERY), Seconds::duration),
-            edge_addresses: merged.local.edge_address.unwrap_or_default().to_vec(),
+            edge_addresses: merged.local.edge_address.map_or_else(Vec::new, |edges| edges.to_vec()),
             trust_anchors: TrustPolicy::new(merged.trust_anchors, env),
             rebind: merged.rebind.unwrap_or(false),
             allow_untrusted: merged.allow_untrusted.unwrap_or(false),

@@ -192,7 +192,8 @@ impl ServiceDeployments {
 
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,
     /// whose leaf is valid and was issued later. If `sync` does not maintain it, the site must still be bound to its record,
-    /// and no other leaf may have been stored there since. Where it is held like this, a valid leaf also supersedes an expired one that was issued later.
+    /// and no other leaf may have been stored there since. Where it is held like this, a valid leaf also supersedes an
+    /// expired one that was issued later.
     pub(crate) fn superseding(
         &self,
         (site, record): (&Domain, Option<u64>),

@@ -49,7 +49,7 @@ impl Progress for ProgressLine {
             |shown| discriminant(&shown) == discriminant(&phase) || (is_wait(shown) && is_wait(phase));
         let mut shown = line();
         let since = shown.as_ref().filter(|line| is_same(line.phase)).map(|line| line.since);
-        shown.insert(Line { phase, since: since.unwrap_or_default(), unicode: self.unicode }).draw();
+        shown.insert(Line { phase, since: since.unwrap_or_else(Start::now), unicode: self.unicode }).draw();
         // Without a thread, the line stands still.
         TICKER.call_once(|| _ = thread::Builder::new().spawn(tick));
     }

@@ -123,8 +123,8 @@ fn diff(changes: &[FieldChange]) -> Block {
             .map(|values| values.iter().map(|(name, value)| (name, *value)).collect::<HashMap<_, _>>());
         let mut seen = BTreeSet::new();
         for (name, _) in values.iter().flatten().filter(|(name, _)| seen.insert(name)) {
-            let found = maps.each_ref().map(|map| map.get(name));
-            let is_empty = |value: &&&Value| {
+            let found = maps.each_ref().map(|map| map.get(name).copied());
+            let is_empty = |value: &&Value| {
                 value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty)
             };
             // Of a list or object that is empty on one side, the elements on the other side have rows.
@@ -132,8 +132,7 @@ fn diff(changes: &[FieldChange]) -> Block {
                 |other: &String| other.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('.'));
             let has_elements = found.iter().flatten().any(is_empty)
                 && maps.iter().flat_map(HashMap::keys).any(|other| is_nested(other));
-            let [before, after] =
-                found.map(|value| value.map_or_else(|| "null".to_owned(), |value| plain(value)));
+            let [before, after] = found.map(|value| value.map_or_else(|| "null".to_owned(), plain));
             if before != after && !has_elements {
                 table.row([name.as_str(), &before, &after].map(Into::into));
             }

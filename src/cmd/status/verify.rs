@@ -24,7 +24,7 @@ const SITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// deployed last.
 pub(super) fn verify(lineages: &mut [LineageStatus], layers: &Layers<'_>) -> Result<(), CommandError> {
     let edges = |lineage: &LineageStatus| layers.merge(&lineage.settings, None).local.edge_address;
-    let edges = lineages.iter().map(|lineage| edges(lineage).unwrap_or_default().to_vec());
+    let edges = lineages.iter().map(|lineage| edges(lineage).map_or_else(Vec::new, |edges| edges.to_vec()));
     let edges: Vec<Vec<String>> = edges.collect();
     let handshakes = Arc::new(Handshakes::new(MAX_HANDSHAKES).context("cannot set up TLS")?);
     let mut checks = Vec::new();
