@@ -64,6 +64,10 @@ pub(super) fn text(assessment: Assessment<'_>, wide: bool, style: Style) -> Stri
         let counts: Vec<String> = counts.iter().map(|(word, number)| format!("{number} {word}")).collect();
         total = format!("{total}: {}", counts.join(", "));
     }
+    let others = lineages.iter().filter(|lineage| lineage.sites.is_empty()).count();
+    if others > 0 {
+        total = format!("{total}; {} without a site", count(others, "lineage"));
+    }
     format!("{}{}\n{last_sync}", table.to_text(style), sanitize_untruncated(&total))
 }
 
@@ -268,7 +272,7 @@ mod tests {
             ~ -          new 9 min    -        -         new
                 pending for 9 minutes (no run has seen this certificate); run `edgecert sync`
             * a.example  served       60 d     60 d      fine
-            5 sites: 1 gone, 1 pending, 1 renewed, 1 served, 1 stale
+            5 sites: 1 gone, 1 pending, 1 renewed, 1 served, 1 stale; 1 lineage without a site
             last sync: 60 seconds ago, exit code 0
         "]]
         .assert_eq(&table(lineages(), false, Style::PLAIN));
