@@ -56,6 +56,8 @@ pub(super) struct HostLineage {
     pub(super) leaf: usize,
     /// The leaves that it stored or saw served, since its state was lost.
     pub(super) deployed: HashSet<usize>,
+    /// The leaf that it stored last in each record, since its state was lost.
+    pub(super) stored: BTreeMap<u64, usize>,
     /// The leaves that were on disk before.
     pub(super) earlier: Vec<usize>,
     pub(super) domains: Vec<Domain>,
@@ -95,6 +97,7 @@ impl Host {
     pub(super) fn forget(&mut self, at: usize) {
         self.lineages[at].state = None;
         self.lineages[at].deployed.clear();
+        self.lineages[at].stored.clear();
         self.stored.retain(|_, (lineage, _)| *lineage != at);
     }
 
@@ -110,6 +113,7 @@ impl Host {
     fn remember(&mut self, at: usize, changes: &[Change], is_finished: bool, lists_records: bool) {
         for change in changes {
             let Change::Upload { leaf, record, replaced, is_lost } = change else { continue };
+            self.lineages[at].stored.insert(*record, *leaf);
             let is_known = is_finished && (replaced.is_some() && lists_records || !is_lost);
             if is_known || self.stored.get(record).is_some_and(|(lineage, _)| *lineage == at) {
                 self.stored.insert(*record, (at, *leaf));
@@ -271,12 +275,14 @@ impl Host {
         }
         before.check(&state, result.as_ref(), run, world);
         self.sent.check(before.changes(world), before.disturbances, run, world);
-        // An edge that is left behind may show it for another record than the one that holds it.
+        // An edge that is left behind may show it for another record than the one that holds it. If the lineage stored it
+        // there, before another one replaced it, that says nothing new.
         let served = result.iter().flat_map(|result| &result.served);
         let seen: Vec<u64> =
             served.filter_map(|site| world.sites[usize::try_from(*site).unwrap() - 1].cert_id).collect();
-        let leaf = self.lineages[at].leaf;
-        self.stored.retain(|record, (_, stored)| *stored == leaf || !seen.contains(record));
+        let HostLineage { leaf, stored: own, .. } = &self.lineages[at];
+        let is_news = |record: &u64| seen.contains(record) && own.get(record) != Some(leaf);
+        self.stored.retain(|record, (_, stored)| stored == leaf || !is_news(record));
         let lists_records = !run.is_upload_only() && world.faults.hides_records_after.is_none();
         self.remember(at, before.changes(world), state.result.is_some(), lists_records);
         let changes = before.changes(world);

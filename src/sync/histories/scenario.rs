@@ -270,6 +270,7 @@ fn add_lineage(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'static st
         name: (*name).to_owned(),
         leaf,
         deployed: HashSet::new(),
+        stored: BTreeMap::new(),
         earlier: Vec::new(),
         domains,
         settings: choice.settings(),
