@@ -84,14 +84,10 @@ pub(super) async fn run<'c, 'a>(
 }
 
 impl<'c, 'a> Check<'c, 'a> {
-    pub(super) fn new(
-        lineage: Candidate<'a>,
-        superseded: Vec<(&'c Site, String)>,
-        sites: Vec<&'c Site>,
-        is_due: bool,
-    ) -> Self {
-        let (reason, views) = (None, BTreeMap::new());
-        Self { lineage, reason, superseded, is_superseded: false, sites, is_due, views }
+    /// A check that has nothing to do yet.
+    pub(super) fn new(lineage: Candidate<'a>) -> Self {
+        let (superseded, sites, views) = (Vec::new(), Vec::new(), BTreeMap::new());
+        Self { lineage, reason: None, superseded, is_superseded: false, sites, is_due: false, views }
     }
 
     pub(super) async fn observe(

@@ -8,7 +8,6 @@ use time::OffsetDateTime;
 
 use super::check::Check;
 use super::scan::{Candidate, Reason};
-use super::schedule::Job;
 use crate::api::Site;
 use crate::names::Domain;
 use crate::outcome::Outcome;
@@ -18,15 +17,10 @@ use crate::state::{self, ServiceDeployments};
 
 /// What to do with a lineage.
 pub(super) enum Decision<'c, 'a> {
-    /// Nothing.
-    Unchanged,
-    /// Nothing: others provide the certificate of all its sites, and those that it only reached need no check.
-    Superseded,
-    /// Nothing can be done: the deployed leaf expired at this time, and there is no later one on disk.
-    Expired(Candidate<'a>, OffsetDateTime),
-    /// Handshakes decide, or there is only something to record.
+    /// Nothing. It is unchanged, unless others provide the certificate of all its sites.
+    Settled { is_superseded: bool },
+    /// There is a reason to deploy it, handshakes decide, or there is only something to record.
     Check(Check<'c, 'a>),
-    Deploy(Job<'a>),
 }
 
 /// Decides what to do with a lineage. `deployments` is what this host deployed to the service.
@@ -40,54 +34,45 @@ pub(super) fn decide<'c, 'a>(
     let sites = account.sites_of(&lineage);
     let has_all = sites.len() >= lineage.domains.len();
     let (kept, superseded) = split(&lineage, sites, account, deployments, now);
-    let is_recorded = recorded.are_superseded(&superseded);
     let is_superseded = kept.is_empty() && !superseded.is_empty();
     let is_own = |site: &&Site| superseded_by(&lineage, site, account, deployments, now).is_none();
     let reached: Vec<&Site> = reached_sites(&lineage, account).filter(is_own).collect();
     // One that is no longer reached has to be recorded as such.
     let has_stale =
         lineage.sites.iter().any(|known| known.outcome == Outcome::Stale && !lineage.is_for(&known.domain));
+    let is_recorded = recorded.are_superseded(&superseded) && !has_stale;
     if is_superseded && has_all && reached.is_empty() {
         // An incomplete listing may lack sites that no other lineage is for.
         let is_whole = !lineage.domains.is_empty() || account.gap_for(&lineage).is_none();
         let are_all_recorded = lineage.sites.iter().all(|site| site.outcome == Outcome::Superseded);
-        if lineage.reason.is_none() && is_recorded && !has_stale && (is_whole || are_all_recorded) {
-            return Decision::Superseded;
+        if lineage.reason.is_none() && is_recorded && (is_whole || are_all_recorded) {
+            return Decision::Settled { is_superseded };
         }
         if is_whole {
-            let check = Check::new(lineage, superseded, Vec::new(), false);
-            return Decision::Check(Check { is_superseded: true, ..check });
+            return Decision::Check(Check { is_superseded, superseded, ..Check::new(lineage) });
         }
     }
-    let has_any = !(kept.is_empty() && superseded.is_empty());
-    if !has_any && recorded.is_any_bound() && lineage.reason.is_none() {
-        let reason = Reason::Drifted("the account no longer has its sites".into());
-        return Decision::Deploy(Job { lineage, reason });
-    }
-    let is_due = is_edge_due(&lineage, now);
-    let drift = || drift(&lineage, account, &recorded, &kept, has_any);
-    if let Some(reason) = lineage.reason.clone().or_else(drift) {
-        // A deployment does not look at the sites that an earlier one only reached.
-        let sites = sites_to_check(&lineage, &recorded, reached.into_iter(), is_due);
-        if sites.is_empty() {
-            return Decision::Deploy(Job { lineage, reason });
-        }
-        let check = Check::new(lineage, Vec::new(), sites, false);
-        return Decision::Check(Check { reason: Some(reason), ..check });
-    }
+    let reason = lineage.reason.clone();
+    let reason = reason.or_else(|| drift(&lineage, account, &recorded, &kept, !superseded.is_empty()));
     let until = lineage.leaf.as_ref().map(|leaf| leaf.not_after);
-    if let Some(until) = until.filter(|until| *until < now && !kept.is_empty()) {
-        return Decision::Expired(lineage, until);
-    }
-    let sites = kept.into_iter().chain(reached);
-    let sites = sites_to_check(&lineage, &recorded, sites, is_due);
-    if !sites.is_empty() || !is_recorded || has_stale {
-        Decision::Check(Check::new(lineage, superseded, sites, is_due))
-    } else if is_superseded {
-        Decision::Superseded
-    } else {
-        Decision::Unchanged
-    }
+    let expired = until.filter(|until| *until < now && !kept.is_empty()).map(Reason::Expired);
+    let is_due = is_edge_due(&lineage, now);
+    let to_check = |sites: Vec<&'c Site>| sites_to_check(&lineage, &recorded, sites, is_due);
+    let check = match reason.or(expired) {
+        // A deployment does not look at the sites that an earlier one only reached.
+        Some(reason) => {
+            let sites = if matches!(reason, Reason::Expired(_)) { Vec::new() } else { to_check(reached) };
+            Check { reason: Some(reason), sites, ..Check::new(lineage) }
+        }
+        None => {
+            let sites = to_check([kept, reached].concat());
+            if sites.is_empty() && is_recorded {
+                return Decision::Settled { is_superseded };
+            }
+            Check { superseded, sites, is_due, ..Check::new(lineage) }
+        }
+    };
+    Decision::Check(check)
 }
 
 /// Separates the sites that the lineage keeps from those on which others supersede it, with the reason.
@@ -128,8 +113,12 @@ fn drift(
     account: &IndexedListing,
     recorded: &RecordedSites<'_>,
     sites: &[&Site],
-    has_any: bool,
+    has_superseded: bool,
 ) -> Option<Reason> {
+    let has_any = !sites.is_empty() || has_superseded;
+    if !has_any && recorded.is_any_bound() {
+        return Some(Reason::Drifted("the account no longer has its sites".into()));
+    }
     // By hand, `--skip-unmatched` is for one run; afterwards, nothing has drifted.
     let skipped = lineage.sites.iter().filter(|site| site.outcome == Outcome::Skipped);
     let skipped: Vec<&Domain> = skipped.map(|site| &site.domain).collect();
@@ -192,7 +181,7 @@ fn reached_sites<'a>(lineage: &Candidate<'_>, account: &'a IndexedListing) -> im
 fn sites_to_check<'a>(
     lineage: &Candidate<'_>,
     recorded: &RecordedSites<'_>,
-    sites: impl Iterator<Item = &'a Site>,
+    sites: Vec<&'a Site>,
     is_due: bool,
 ) -> Vec<&'a Site> {
     let settings = &lineage.settings;
@@ -202,7 +191,7 @@ fn sites_to_check<'a>(
     let is_served = |site: &Site| recorded.find(site).is_some_and(|known| known.outcome == Outcome::Served);
     // Even if a push is pending: it may be stuck.
     let may_be_checked = |site: &&Site| site.serves_https() && site.cert_id.is_some();
-    sites.filter(may_be_checked).filter(|site| is_due || !is_served(site)).collect()
+    sites.into_iter().filter(may_be_checked).filter(|site| is_due || !is_served(site)).collect()
 }
 
 /// Whether the turn of a lineage to have its edges checked has come.

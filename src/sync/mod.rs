@@ -20,7 +20,7 @@ use futures_util::future::join_all;
 use time::OffsetDateTime;
 
 use self::decision::{Decision, decide};
-use self::scan::{Candidate, Examiner, Scanned};
+use self::scan::{Candidate, Examiner, Reason, Scanned};
 use self::schedule::{Job, Schedule};
 use self::summary::LineageResult;
 pub(crate) use self::summary::Summary;
@@ -275,11 +275,10 @@ impl<'a> Sync<'a> {
                     }
                 };
                 match decide(lineage, listing, deployments, now) {
-                    Decision::Unchanged => summary.count(None),
-                    Decision::Superseded => summary.count(Some(LineageResult::Superseded)),
-                    Decision::Expired(lineage, at) => summary.add_failed(&name, expired(&lineage, at)),
+                    Decision::Settled { is_superseded } => {
+                        summary.count(is_superseded.then_some(LineageResult::Superseded));
+                    }
                     Decision::Check(check) => checks.push(check),
-                    Decision::Deploy(job) => due.push(job),
                 }
             }
             // Deployments wait for this.
@@ -288,6 +287,9 @@ impl<'a> Sync<'a> {
                 Ok(checked) => {
                     for (check, drift, report) in checked {
                         match drift {
+                            Some(Reason::Expired(at)) => {
+                                summary.add_failed(&check.lineage.name, expired(&check.lineage, at));
+                            }
                             Some(reason) => due.push(Job { lineage: check.lineage, reason }),
                             None => summary.add_checked(&check, report),
                         }

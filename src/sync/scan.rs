@@ -76,6 +76,9 @@ pub(super) enum Reason {
     FilesBack,
     #[error("{0}")]
     Drifted(String),
+    /// Nothing can be done: the deployed leaf expired at this time, and there is no later one on disk.
+    #[error("expired")]
+    Expired(OffsetDateTime),
 }
 
 /// Examines lineages one by one.

@@ -107,18 +107,21 @@ impl Scene {
 }
 
 fn describe(decision: Decision<'_, '_>) -> String {
-    match decision {
-        Decision::Unchanged => "unchanged".into(),
-        Decision::Superseded => "superseded".into(),
-        Decision::Expired(..) => "expired".into(),
-        Decision::Check(check) => {
-            let due = if check.is_due { " all" } else { "" };
-            let superseded = if check.is_superseded { " superseded" } else { "" };
-            let ids: Vec<u64> = check.sites.iter().map(|site| site.id).collect();
-            let reason = check.reason.map(|reason| format!(", then deploy: {reason}")).unwrap_or_default();
+    let check = match decision {
+        Decision::Settled { is_superseded: false } => return "unchanged".into(),
+        Decision::Settled { is_superseded: true } => return "superseded".into(),
+        Decision::Check(check) => check,
+    };
+    let due = if check.is_due { " all" } else { "" };
+    let superseded = if check.is_superseded { " superseded" } else { "" };
+    let ids: Vec<u64> = check.sites.iter().map(|site| site.id).collect();
+    match check.reason {
+        Some(Reason::Expired(_)) => "expired".into(),
+        Some(reason) if ids.is_empty() => format!("deploy: {reason}"),
+        reason => {
+            let reason = reason.map(|reason| format!(", then deploy: {reason}")).unwrap_or_default();
             format!("check{due}{superseded} {ids:?}, {} superseded{reason}", check.superseded.len())
         }
-        Decision::Deploy(job) => format!("deploy: {}", job.reason),
     }
 }
 
@@ -363,7 +366,7 @@ fn what_edges_show_is_recorded() {
         for verify in [Verify::Auto, Verify::Require] {
             for is_due in [false, true] {
                 let lineage = Scene::candidate(&own, Settings { verify, ..Settings::example() });
-                let mut check = Check::new(lineage, Vec::new(), sites.iter().collect(), is_due);
+                let mut check = Check { sites: sites.iter().collect(), is_due, ..Check::new(lineage) };
                 for (id, shown) in (1..).zip(&shown) {
                     let Some(shown) = shown else { continue };
                     let mut view = EdgeView::new(false);
@@ -406,7 +409,7 @@ fn reached_site_is_stale_until_it_is_served() {
         let mut lineage = Scene::candidate(&own, settings);
         lineage.domains = vec!["a.example".parse().unwrap()];
         let sites = [site(2, "b.example")];
-        let mut check = Check::new(lineage, Vec::new(), sites.iter().collect(), false);
+        let mut check = Check { sites: sites.iter().collect(), ..Check::new(lineage) };
         let mut view = EdgeView::new(true);
         view.show(1, shown);
         check.views.insert(2, view);
@@ -445,7 +448,7 @@ fn reached_site_is_stale_until_it_is_served() {
 fn edge_that_was_not_observed_in_time_is_unknown() {
     let own = deployed(leaf("aa", 20), &both(Served, Served));
     let (lineage, sites) = (Scene::candidate(&own, Settings::example()), [site(1, "a.example")]);
-    let mut check = Check::new(lineage, Vec::new(), sites.iter().collect(), true);
+    let mut check = Check { sites: sites.iter().collect(), is_due: true, ..Check::new(lineage) };
     let (handshakes, turns) = (Arc::new(Handshakes::new(1).unwrap()), Semaphore::new(1));
     let observed = check.observe(&handshakes, &turns, Deadline::after(Duration::ZERO));
     Runtime::new().unwrap().block_on(observed);

@@ -8,7 +8,7 @@ use time::{Duration, OffsetDateTime};
 
 use super::super::check::Check;
 use super::super::decision::{Decision, decide};
-use super::super::scan::{Candidate, LeafOnDisk};
+use super::super::scan::{Candidate, LeafOnDisk, Reason};
 use super::super::schedule::{Job, Schedule};
 use super::invariants::{BeforeDeployment, Sent};
 use super::scenario;
@@ -170,10 +170,13 @@ impl Host {
         let mut due = Vec::new();
         for lineage in &mut self.lineages {
             match decide(lineage.scan(world), &listing, &deployments, world.now) {
-                Decision::Unchanged | Decision::Superseded => {}
-                Decision::Expired(..) => codes.push(ErrorKind::Refused.exit_code()),
-                Decision::Deploy(job) => due.push(job),
-                Decision::Check(check) => due.extend(lineage.check(check, world)),
+                Decision::Settled { .. } => {}
+                Decision::Check(check) => match lineage.check(check, world) {
+                    Some(Job { reason: Reason::Expired(_), .. }) => {
+                        codes.push(ErrorKind::Refused.exit_code());
+                    }
+                    job => due.extend(job),
+                },
             }
         }
         let mut schedule = Schedule::new(due, &listing);
