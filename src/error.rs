@@ -116,9 +116,6 @@ struct Subject {
     name: String,
 }
 
-/// Hint for a bug in edgecert.
-const INTERNAL_HINT: &str = "report this, with the command and its output";
-
 /// Failures that are alike are listed one by one up to this number. Of more, as many names are given.
 pub(crate) const MAX_NAMED: usize = 5;
 
@@ -143,12 +140,10 @@ impl CommandError {
         Self { is_misuse, ..self }
     }
 
-    /// Sets what failures of other sites or lineages must share to be the same, if their messages differ. Names, addresses
-    /// and numbers in it may differ, too, except the status of a response.
-    pub(crate) fn class(self, class: impl Display) -> Self {
-        let class = class.to_string();
-        let words = class.split(' ').map(|word| if is_particular(word) { "*" } else { word });
-        Self { class: Some(words.collect::<Vec<_>>().join(" ").into()), ..self }
+    /// Sets what failures of other sites or lineages must share to be the same, such as `refused 403`: their messages
+    /// differ in names, addresses and numbers.
+    pub(crate) fn class(self, class: impl Into<Box<str>>) -> Self {
+        Self { class: Some(class.into()), ..self }
     }
 
     /// Sets the site that failed.
@@ -271,13 +266,6 @@ impl CommandError {
     }
 }
 
-/// Whether a word differs from one site or lineage to another: a name, an address, a path or a number.
-fn is_particular(word: &str) -> bool {
-    let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
-    let is_status = word.starts_with('(') && bare.len() == 3;
-    bare.contains(['.', '/']) || !is_status && bare.bytes().any(|byte| byte.is_ascii_digit())
-}
-
 /// Names the first of these and counts the rest.
 pub(crate) fn first_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     text::list_first(names.into_iter().map(sanitize), MAX_NAMED)
@@ -298,7 +286,8 @@ impl<E: Diagnostic> From<E> for CommandError {
 /// An error without a type of its own is a bug.
 impl From<anyhow::Error> for CommandError {
     fn from(error: anyhow::Error) -> Self {
-        Self::new(ErrorKind::Internal, format_args!("internal error: {error:#}")).hint(INTERNAL_HINT)
+        Self::new(ErrorKind::Internal, format_args!("internal error: {error:#}"))
+            .hint("report this, with the command and its output")
     }
 }
 
@@ -306,9 +295,10 @@ impl From<anyhow::Error> for CommandError {
 impl From<&Finding> for CommandError {
     fn from(finding: &Finding) -> Self {
         let error = Self::new(ErrorKind::Refused, &finding.detail).unsent("nothing was sent");
-        let error =
-            error.class(&finding.detail).misuse(matches!(finding.hint, Some(Hint::OmitDomain { .. })));
-        finding.hint.iter().fold(error, |error, hint| error.hint(hint.clone()))
+        let is_misuse = matches!(finding.hint, Some(Hint::OmitDomain { .. }));
+        Self { hint: finding.hint.clone().map(Box::new), ..error }
+            .class(finding.check.to_string())
+            .misuse(is_misuse)
     }
 }
 
@@ -339,7 +329,7 @@ mod tests {
         let site = format!("{}.example", ["a", "b", "c", "d", "e", "f", "g"][number % 7]);
         let detail = format!("192.0.2.{number}:443 serves {} ({status})", number * 1000);
         let message = format!("{site} is stale: {detail}");
-        CommandError::new(ErrorKind::Temporary, message).of_site(site).class(detail)
+        CommandError::new(ErrorKind::Temporary, message).of_site(site).class(format!("stale {status}"))
     }
 
     fn merged(errors: &[CommandError]) -> Vec<String> {
@@ -379,7 +369,7 @@ mod tests {
         let failed = |number: usize| {
             let reason = ["refuses the name", "is out of reach"][number % 2];
             let error = CommandError::new(ErrorKind::Temporary, format_args!("/srv/{number} {reason}"));
-            error.of_lineage(&format!("/srv/{number}"))
+            error.class(reason).of_lineage(&format!("/srv/{number}"))
         };
         let merged_reasons = merged(&(0..20).map(failed).collect::<Vec<_>>());
         assert_eq!(merged_reasons.len(), 2);

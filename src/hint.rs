@@ -12,18 +12,13 @@ use crate::text::shell_word;
 pub enum Hint {
     /// A text that is the same for every command.
     Text(Cow<'static, str>),
-    /// A later run may succeed.
-    Retry {
-        /// What to do if it fails again; may be empty.
-        lasting: &'static str,
-    },
-    /// Another run holds the lineage.
-    Wait,
+    /// A later run may succeed. Holds a clause that is appended, such as what to do if it fails again.
+    Retry(&'static str),
     /// Deploy with one of these flags.
     Override {
-        /// What to do in place of that; may be empty.
+        /// What to do in place of that.
         instead: &'static str,
-        /// The flags to choose from.
+        /// The flags to choose from; may be empty.
         flags: &'static [Override],
     },
     /// Deploy without a site.
@@ -65,8 +60,8 @@ pub(crate) enum Command {
     Deploy,
     /// `deploy` in an ACME client's hook, whose command line the user cannot change for one run.
     Hook,
-    Plan,
-    Check,
+    /// `plan` or `check`, which send nothing.
+    Preview,
     Sync,
     /// A command that does not deploy.
     #[default]
@@ -78,8 +73,6 @@ impl Command {
     pub(crate) fn of_report(name: &str) -> Self {
         match name {
             "deploy" => Self::Deploy,
-            "plan" => Self::Plan,
-            "check" => Self::Check,
             "sync" => Self::Sync,
             _ => Self::Other,
         }
@@ -96,27 +89,52 @@ impl Place {
     fn deploy(&self) -> String {
         format!("edgecert deploy {}", self.lineage.as_deref().unwrap_or("--lineage DIR"))
     }
+
+    /// How to override a refusal. Other sites than those given were left out on purpose.
+    fn pass(&self, Override { flag, purpose }: &Override) -> String {
+        if matches!(self.command, Command::Deploy | Command::Preview) {
+            return format!("pass {flag} {purpose}");
+        }
+        let domains = self.domains.iter().flat_map(|host| [" --domain ".to_owned(), shell_word(host)]);
+        format!("run `{}{} {flag}` {purpose}", self.deploy(), domains.collect::<String>())
+    }
+
+    /// How to leave a site out.
+    fn omit(&self, domain: &str) -> String {
+        match self.command {
+            Command::Sync | Command::Other => {
+                format!("remove it from the hook and from `domains`, then run `{}`", self.deploy())
+            }
+            _ if self.domains.is_empty() => "remove it from `domains` in the configuration file".into(),
+            Command::Hook => format!("omit --domain {domain} in the hook"),
+            Command::Deploy | Command::Preview => format!("omit --domain {domain}"),
+        }
+    }
 }
 
 impl Hint {
     /// A later run may succeed.
-    pub(crate) const RETRY: Self = Self::Retry { lasting: "" };
+    pub(crate) const RETRY: Self = Self::Retry("");
 
     /// Formats the hint for a place.
     pub(crate) fn at(&self, place: &Place) -> String {
         match self {
             Self::Text(text) => text.clone().into_owned(),
-            Self::Retry { lasting } => join(&[retry(place), lasting], "; "),
-            Self::Wait if place.command == Command::Sync => {
-                "wait for that run to finish, then run `edgecert sync` again".to_owned()
+            Self::Retry(clause) => {
+                let retry = if place.is_recorded { SYNC_RETRIES } else { "run the same command again later" };
+                format!("{retry}{clause}")
             }
-            Self::Wait => {
-                "wait for that run to finish, then run this command again; its options were not recorded"
-                    .to_owned()
+            Self::Override { instead, flags } => {
+                flags.iter().fold((*instead).into(), |hint, flag| format!("{hint}, or {}", place.pass(flag)))
             }
-            Self::Override { instead, flags } => join(&[instead, &override_with(flags, place)], ", or "),
-            Self::OmitDomain { instead, domain } => join(&[instead, &omit_domain(domain, place)], ", or "),
-            Self::NoSite => no_site(place),
+            Self::OmitDomain { instead, domain } => format!("{instead}, or {}", place.omit(domain)),
+            Self::NoSite => {
+                let skip = match place.command {
+                    Command::Sync | Command::Other => "set `skip_unmatched = true` in the configuration file",
+                    _ => "pass --skip-unmatched in a hook that runs for every lineage",
+                };
+                format!("create the site, check that the API key is for the right account, or {skip}")
+            }
         }
     }
 }
@@ -134,63 +152,7 @@ impl<T: Into<Cow<'static, str>>> From<T> for Hint {
     }
 }
 
-impl From<Hint> for String {
-    fn from(hint: Hint) -> Self {
-        hint.to_string()
-    }
-}
-
-fn retry(place: &Place) -> &'static str {
-    match place.command {
-        Command::Deploy | Command::Hook if place.is_recorded => {
-            "run `edgecert sync` to retry, or enable its timer"
-        }
-        Command::Sync => "run `edgecert sync` again later, or enable its timer",
-        _ => "run the same command again later",
-    }
-}
-
-fn override_with(flags: &[Override], place: &Place) -> String {
-    // Whether the user can repeat the command with other flags for the lineage.
-    let is_direct = matches!(place.command, Command::Deploy | Command::Plan);
-    // Other sites were left out on purpose.
-    let domains = place.domains.iter().flat_map(|host| [" --domain ".to_owned(), shell_word(host)]);
-    let domains: String = domains.collect();
-    let option = |(at, Override { flag, purpose }): (usize, &Override)| match (at, is_direct) {
-        (0, true) => format!("pass {flag} {purpose}"),
-        (0, false) => format!("run `{}{domains} {flag}` {purpose}", place.deploy()),
-        (_, true) => format!("{flag} {purpose}"),
-        (_, false) => format!("with {flag} {purpose}"),
-    };
-    flags.iter().enumerate().map(option).collect::<Vec<_>>().join(", or ")
-}
-
-fn omit_domain(domain: &str, place: &Place) -> String {
-    match place.command {
-        Command::Check => format!("omit --domain {domain}"),
-        Command::Deploy | Command::Plan if !place.domains.is_empty() => format!("omit --domain {domain}"),
-        Command::Hook if !place.domains.is_empty() => format!("omit --domain {domain} in the hook"),
-        Command::Sync => {
-            format!("remove it from the hook and from `domains`, then run `{}`", place.deploy())
-        }
-        _ => "remove it from `domains` in the configuration file".to_owned(),
-    }
-}
-
-fn no_site(place: &Place) -> String {
-    let skip = match place.command {
-        Command::Hook => "pass --skip-unmatched in a hook that runs for every lineage",
-        Command::Sync | Command::Other => "set `skip_unmatched = true` in the configuration file",
-        _ => "pass --skip-unmatched",
-    };
-    format!("create the site, check that the API key is for the right account, or {skip}")
-}
-
-/// Joins the parts that are not empty.
-fn join(parts: &[&str], separator: &str) -> String {
-    let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
-    parts.join(separator)
-}
+const SYNC_RETRIES: &str = "run `edgecert sync` to retry, or enable its timer";
 
 /// How to use another state directory.
 pub(crate) const OTHER_STATE_DIR: &str = "name another directory with --state-dir";
@@ -198,13 +160,10 @@ pub(crate) const OTHER_STATE_DIR: &str = "name another directory with --state-di
 /// What to do about a file that cannot be read.
 pub(crate) fn read_hint(kind: Io) -> &'static str {
     match kind {
-        Io::NotFound | Io::NotADirectory | Io::InvalidFilename => "check the path",
         Io::PermissionDenied => "run edgecert as a user that may read it",
-        Io::IsADirectory => "name a file, not a directory",
         Io::FileTooLarge => "check the path; the file is too large for what it should hold",
-        Io::InvalidData => "check the path; the file should hold text in UTF-8",
         Io::TimedOut => "check the program that writes to the pipe",
-        _ => "check the path and its file system",
+        _ => "check the path",
     }
 }
 
@@ -219,15 +178,13 @@ pub(crate) fn state_hint(kind: Io) -> String {
 
 /// What to do about a file or directory that cannot be written; `elsewhere` says how to name another one.
 pub(crate) fn write_hint(kind: Io, elsewhere: &str) -> String {
-    let repair = match kind {
-        Io::StorageFull | Io::QuotaExceeded => "free some space",
-        Io::PermissionDenied | Io::ReadOnlyFilesystem => "make the directory writable for this user",
-        Io::NotFound => "create the directory",
-        // Something else is in its place.
-        Io::AlreadyExists | Io::NotADirectory | Io::IsADirectory => return elsewhere.to_owned(),
-        _ => "check the file system",
-    };
-    format!("{repair}, or {elsewhere}")
+    match kind {
+        Io::StorageFull | Io::QuotaExceeded => format!("free some space, or {elsewhere}"),
+        Io::PermissionDenied | Io::ReadOnlyFilesystem => {
+            format!("make the directory writable for this user, or {elsewhere}")
+        }
+        _ => elsewhere.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -251,22 +208,21 @@ mod tests {
         let rows = [
             (&Hint::RETRY, Command::Deploy, true, "run `edgecert sync` to retry, or enable its timer"),
             (&Hint::RETRY, Command::Deploy, false, "run the same command again later"),
-            (&Hint::RETRY, Command::Plan, true, "run the same command again later"),
             (&Hint::RETRY, Command::Other, false, "run the same command again later"),
-            (&Hint::RETRY, Command::Sync, true, "run `edgecert sync` again later, or enable its timer"),
+            (&Hint::RETRY, Command::Sync, true, "run `edgecert sync` to retry, or enable its timer"),
             (
                 &older,
-                Command::Plan,
+                Command::Preview,
                 false,
-                "renew it, or pass --allow-older to go back to it, or --rebind to keep both",
+                "renew it, or pass --allow-older to go back to it, or pass --rebind to keep both",
             ),
             (
                 &older,
                 Command::Hook,
                 true,
-                "renew it, or run `edgecert deploy --lineage /certs/a --domain a.example --domain '*.example' --allow-older` to go back to it, or with --rebind to keep both",
+                "renew it, or run `edgecert deploy --lineage /certs/a --domain a.example --domain '*.example' --allow-older` to go back to it, or run `edgecert deploy --lineage /certs/a --domain a.example --domain '*.example' --rebind` to keep both",
             ),
-            (&omit, Command::Check, false, "renew it, or omit --domain a.example"),
+            (&omit, Command::Preview, false, "renew it, or omit --domain a.example"),
             (
                 &omit,
                 Command::Sync,
@@ -308,9 +264,9 @@ mod tests {
             (Io::QuotaExceeded, "free some space, or X"),
             (Io::PermissionDenied, "make the directory writable for this user, or X"),
             (Io::ReadOnlyFilesystem, "make the directory writable for this user, or X"),
-            (Io::NotFound, "create the directory, or X"),
+            (Io::NotFound, "X"),
             (Io::NotADirectory, "X"),
-            (Io::Other, "check the file system, or X"),
+            (Io::Other, "X"),
         ];
         for (kind, expected) in rows {
             assert_eq!(write_hint(kind, "X"), expected, "{kind}");

@@ -4,6 +4,8 @@ use crate::check::{self, CheckContext, PathRule, Status};
 use crate::cli::CheckArgs;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::hint::{Command, Place};
+use crate::names::hosts;
 use crate::report::{CertificateReport, Report, SourceReport};
 use crate::settings::TrustPolicy;
 use crate::trust::TrustStores;
@@ -30,6 +32,8 @@ pub(crate) fn run(args: &CheckArgs, context: &Context, report: &mut Report) -> R
         path: store.as_deref().map(|anchors| PathRule { anchors, no_path: Status::Fail }),
         directory: directory.as_deref(),
     };
+    let (command, domains) = (Command::Preview, hosts(&args.domains));
+    report.set_place(Place { command, domains, ..Place::default() });
     report.deployed.checks = check::run(&bundle, &rules);
     report.fail_checks();
     Ok(())

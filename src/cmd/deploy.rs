@@ -101,7 +101,7 @@ impl Run<'_> {
         report.deployed.source = Some(SourceReport::new(source));
         report.deployed.lineage = Some(state::lineage_name(source));
         let command = match origin {
-            _ if args.dry_run => Command::Plan,
+            _ if args.dry_run => Command::Preview,
             Origin::Hook => Command::Hook,
             Origin::Hand | Origin::Retry | Origin::Standing => Command::Deploy,
         };

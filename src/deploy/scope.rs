@@ -98,7 +98,8 @@ impl<'l> Scope<'_, 'l> {
             "check that the API key is for the right account; if the sites were deleted, run `edgecert status --forget {}`",
             self.lineage
         );
-        Err(CommandError::new(ErrorKind::Service, message).hint(hint).unsent("nothing was sent"))
+        let error = CommandError::new(ErrorKind::Service, message).class("sites gone");
+        Err(error.hint(hint).unsent("nothing was sent"))
     }
 
     /// Which other lineage of this host provides the certificate of a site, if any and unless this one may replace later
@@ -178,7 +179,7 @@ impl<'l> Scope<'_, 'l> {
             let sites = text::count(self.account.listing.listing().sites.items.len(), "site");
             let names = text::list(&self.leaf.names);
             let message = format!("none of the account's {sites} is covered by the certificate for {names}");
-            let error = CommandError::new(ErrorKind::Service, message);
+            let error = CommandError::new(ErrorKind::Service, message).class("no covered site");
             return Err(error.hint(Hint::NoSite).unsent("nothing was sent"));
         }
         let names = self.leaf.names.iter().filter_map(|name| name.parse::<Domain>().ok());

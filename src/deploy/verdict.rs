@@ -156,8 +156,10 @@ impl Verdict {
         if view.is_served() {
             return Some(Self::served(view));
         }
-        let observations = [view.stale(), view.refusals()].concat();
-        (!observations.is_empty()).then(|| Self::stale(&site.domain, &observations))
+        let (stale, refusals) = (view.stale(), view.refusals());
+        let class = if stale.is_empty() { "refused by the edge" } else { "stale" };
+        let observations = [stale, refusals].concat();
+        (!observations.is_empty()).then(|| Self::stale(&site.domain, class, &observations))
     }
 
     /// Every address of the edge shows the new leaf.
@@ -181,7 +183,7 @@ impl Verdict {
         };
         let verdict = Self::new(Outcome::Synced, reason.clone());
         match settings.verify {
-            Verify::Require => verdict.with_error(unverified(&site.domain, &reason)),
+            Verify::Require => verdict.with_error(unverified(site, &reason)),
             // The run that deployed the leaf has already warned.
             Verify::Auto | Verify::Off if is_known => verdict,
             Verify::Auto | Verify::Off => verdict.with_warnings([reason]),
@@ -190,11 +192,11 @@ impl Verdict {
 
     /// The upload succeeded and the wait is over, but an address of the edge still shows another leaf or refuses the
     /// name.
-    fn stale(domain: &Domain, observations: &[String]) -> Self {
+    fn stale(domain: &Domain, class: &str, observations: &[String]) -> Self {
         let detail = text::list(observations);
         let message = format_args!("{domain} is stale: {detail}");
-        let error = of_site(ErrorKind::Temporary, domain, &detail, message)
-            .hint(Hint::Retry { lasting: "if it stays stale, contact the service" });
+        let error = of_site(ErrorKind::Temporary, domain, class, message)
+            .hint(Hint::Retry("; if it stays stale, contact the service"));
         Self::new(Outcome::Stale, detail).with_error(error)
     }
 
@@ -211,7 +213,7 @@ impl Verdict {
         let detail = unpushed.into_iter().chain([reason]).collect::<Vec<_>>().join("; ");
         let verdict = Self::new(outcome, detail.clone());
         if settings.verify == Verify::Require {
-            verdict.with_error(unverified(&site.domain, &detail))
+            verdict.with_error(unverified(site, &detail))
         } else {
             verdict.with_warnings([detail])
         }
@@ -270,7 +272,7 @@ impl Verdict {
             }
             _ => {
                 let message = format_args!("{domain} is misbound: {detail}");
-                let error = of_site(ErrorKind::Service, domain, &detail, message)
+                let error = of_site(ErrorKind::Service, domain, "misbound", message)
                     .hint(Hint::Override { instead: "bind it in the service", flags: &[REBIND] });
                 Self::new(Outcome::Misbound, detail).with_error(error)
             }
@@ -362,12 +364,15 @@ pub(super) fn failed_upload(domain: &Domain, failed: &RequestError) -> CommandEr
 /// The response to the upload contradicts it.
 pub(super) fn unconfirmed(domain: &Domain, detail: &str) -> CommandError {
     let message = format_args!("{domain} is not verified: {detail}");
-    of_site(ErrorKind::Protocol, domain, detail, message).hint("report the response to the service's support")
+    of_site(ErrorKind::Protocol, domain, "unconfirmed", message)
+        .hint("report the response to the service's support")
 }
 
-fn unverified(domain: &Domain, reason: &str) -> CommandError {
+fn unverified(site: &Site, reason: &str) -> CommandError {
+    let domain = &site.domain;
     let message = format_args!("{domain} is not verified: {reason}");
-    of_site(ErrorKind::Temporary, domain, reason, message)
+    let class = if site.serves_https() { "unverified" } else { "without HTTPS" };
+    of_site(ErrorKind::Temporary, domain, class, message)
         .hint("check that this host can reach the edge, raise --wait, or pass --verify auto")
 }
 

@@ -1,12 +1,12 @@
 //! Kinds and hints of the errors of lower modules, which do not know them.
 
-use std::io;
+use std::io::ErrorKind as Io;
 
 use super::{CommandError, Diagnostic, ErrorKind as K};
 use crate::file::ReadError;
 use crate::hint::{Hint, read_hint, state_hint};
 use crate::runtime::RuntimeError;
-use crate::settings::{BaseUrl, SettingsError};
+use crate::settings::SettingsError;
 use crate::state::{LockError, StateError, WriteError};
 use crate::{api, source};
 
@@ -21,39 +21,29 @@ impl Diagnostic for api::AttemptError {
         let error = |kind| CommandError::new(kind, self);
         match self {
             Self::NoResponse { .. } => error(K::Temporary).hint(Hint::RETRY),
-            Self::Unavailable { status, message, .. } => {
-                error(K::Temporary).class(format_args!("unavailable ({status}) {message}")).hint(Hint::RETRY)
+            Self::Unavailable { status, .. } => {
+                error(K::Temporary).class(format!("unavailable {status}")).hint(Hint::RETRY)
             }
             Self::Tls { hint, .. } => error(K::Config).hint(*hint),
             Self::Unauthorized { .. } => {
                 error(K::Denied).hint("set a valid key in EDGECERT_API_KEY or in the API key file")
             }
-            Self::Refused { status, message } => {
-                error(K::Service).class(format_args!("refused ({status}) {message}"))
-            }
-            Self::NotOk { message } => error(K::Service).class(message),
-            Self::NoSuchList { base_url, .. } => error(K::Service).hint(base_url_hint(base_url)),
-            Self::WebPage { base_url, .. } => error(K::Protocol).hint(base_url_hint(base_url)),
+            Self::Refused { status, .. } => error(K::Service).class(format!("refused {status}")),
+            Self::NotOk { .. } => error(K::Service).class("not ok"),
+            Self::NoSuchList { .. } => error(K::Service).hint(BASE_URL_HINT),
+            Self::WebPage { .. } => error(K::Protocol).hint(BASE_URL_HINT),
             Self::Redirected { .. } => {
                 error(K::Protocol).hint("check the base URL; it may belong to another server")
             }
-            Self::InvalidResponse { status, message, .. } => error(K::Protocol)
-                .class(format_args!("invalid ({status}) {message}"))
+            Self::InvalidResponse { status, .. } => error(K::Protocol)
+                .class(format!("invalid {status}"))
                 .hint("check the base URL; it may belong to another server"),
             Self::ListTooLarge { .. } => error(K::Protocol).hint("split the sites across several accounts"),
         }
     }
 }
 
-/// What to do about a base URL at which there is no such service.
-fn base_url_hint(base_url: &BaseUrl) -> Hint {
-    match base_url.before_api() {
-        Some(url) => {
-            format!("set the base URL to {url}; edgecert appends /api and the rest of the path").into()
-        }
-        None => "check the base URL; it is the part before /api".into(),
-    }
-}
+const BASE_URL_HINT: &str = "check the base URL; it is the part before /api";
 
 impl Diagnostic for api::Gap {
     fn diagnose(&self) -> CommandError {
@@ -74,9 +64,9 @@ impl Diagnostic for source::SourceError {
             Self::NoSource => error(K::Usage).hint("run edgecert as the deploy hook of an ACME client, or pass --lineage DIR, or --cert FILE and --key FILE"),
             Self::CertbotPostHook => error(K::Config).unsent(UNSENT).hint("run `certbot reconfigure --cert-name NAME --deploy-hook edgecert --post-hook ''` for each lineage, or use `edgecert sync` as the post hook"),
             Self::SeveralClients(_) => error(K::Config).unsent(UNSENT).hint("in the hook, name the lineage with --lineage, or --cert and --key, or remove the variables of the other client with `env -u VARIABLE edgecert`"),
-            Self::NotALineage { is_denied: true, .. } => error(K::NoInput).hint(CLIENT_USER_HINT),
-            Self::NotALineage { .. } => error(K::NoInput).hint("name the directory that holds the certificate and its key with --lineage DIR, or correct `path` in its [[lineage]]; or name both files with --cert and --key, or with `cert` and `key`"),
-            Self::SeveralLineages { .. } => error(K::NoInput).hint("name the files of one of them with --cert FILE and --key FILE, or with `cert` and `key` in its [[lineage]]"),
+            Self::NotALineage { is_denied: true, .. } => error(K::NoInput).class("denied").hint(CLIENT_USER_HINT),
+            Self::NotALineage { .. } => error(K::NoInput).class("not a lineage").hint("name the directory that holds the certificate and its key with --lineage DIR, or correct `path` in its [[lineage]]; or name both files with --cert and --key, or with `cert` and `key`"),
+            Self::SeveralLineages { .. } => error(K::NoInput).class("several lineages").hint("name the files of one of them with --cert FILE and --key FILE, or with `cert` and `key` in its [[lineage]]"),
         }
     }
 }
@@ -89,47 +79,45 @@ const CLIENT_USER_HINT: &str = "run edgecert as the user that the ACME client ru
 impl Diagnostic for ReadError {
     fn diagnose(&self) -> CommandError {
         let hint = match self.kind {
-            io::ErrorKind::NotFound if self.path.starts_with("/dev/fd") => {
+            Io::NotFound if self.path.starts_with("/dev/fd") => {
                 "it was a pipe of an earlier run; run that command again"
             }
-            io::ErrorKind::NotFound if self.path.starts_with("certificates") => {
-                "run edgecert in the directory that the path is relative to; for Caddy that is its data directory"
-            }
-            io::ErrorKind::NotFound => {
+            Io::NotFound if self.path.starts_with("certificates") => "run edgecert in Caddy's data directory",
+            Io::NotFound => {
                 "check the path; acme.sh and `lego --filename` may name files that they did not write"
             }
-            io::ErrorKind::FileTooLarge => "check the path; pass the PEM file of one certificate or key",
-            io::ErrorKind::IsADirectory => "name a file, or pass the directory of a lineage with --lineage",
-            io::ErrorKind::PermissionDenied => CLIENT_USER_HINT,
+            Io::FileTooLarge => "check the path; pass the PEM file of one certificate or key",
+            Io::IsADirectory => "name a file, or pass the directory of a lineage with --lineage",
+            Io::PermissionDenied => CLIENT_USER_HINT,
             kind => read_hint(kind),
         };
-        CommandError::new(K::NoInput, self).class(format_args!("unreadable: {:?}", self.kind)).hint(hint)
+        CommandError::new(K::NoInput, self).class(format!("unreadable: {:?}", self.kind)).hint(hint)
     }
 }
 
 impl Diagnostic for WriteError {
     fn diagnose(&self) -> CommandError {
-        let class = format_args!("unwritable: {}; {}", self.reason, self.hint);
-        CommandError::new(K::Config, self).class(class).hint(self.hint.clone())
+        CommandError::new(K::Config, self)
+            .class(format!("unwritable: {}", self.reason))
+            .hint(self.hint.clone())
     }
 }
 
 impl Diagnostic for StateError {
     fn diagnose(&self) -> CommandError {
+        let error = |kind| CommandError::new(kind, self);
         match self {
-            Self::Unreadable(error) | Self::Directory(error) => {
-                CommandError::new(K::NoInput, self).hint(state_hint(error.kind))
+            Self::Unreadable(cause) | Self::Directory(cause) => {
+                error(K::NoInput).class(format!("unreadable: {:?}", cause.kind)).hint(state_hint(cause.kind))
             }
             Self::NewerVersion { .. } => {
-                CommandError::new(K::Config, self).hint("run the release of edgecert that wrote it")
-            }
-            Self::NotQuarantined { .. } => {
-                CommandError::new(K::Config, self).hint("check the file and its permissions")
+                error(K::Config).class("later version").hint("run the release of edgecert that wrote it")
             }
             // The message says what to do.
-            Self::Quarantined { .. } | Self::Damaged(_) | Self::InvalidRecord { .. } => {
-                CommandError::new(K::Config, self)
-            }
+            Self::Quarantined { .. }
+            | Self::NotQuarantined { .. }
+            | Self::Damaged(_)
+            | Self::InvalidRecord { .. } => error(K::Config).class("damaged"),
         }
     }
 }
@@ -140,10 +128,13 @@ impl Diagnostic for RuntimeError {
     }
 }
 
+const LOCKED_HINT: &str =
+    "wait for that run to finish, then run this command again; its options were not recorded";
+
 impl Diagnostic for LockError {
     fn diagnose(&self) -> CommandError {
         match self {
-            Self::Timeout { .. } => CommandError::new(K::Temporary, self).class("locked").hint(Hint::Wait),
+            Self::Timeout { .. } => CommandError::new(K::Temporary, self).class("locked").hint(LOCKED_HINT),
             Self::Write(error) => error.diagnose(),
         }
     }

@@ -25,15 +25,6 @@ impl BaseUrl {
         url
     }
 
-    /// The part before a path of the API, if it ends with one, as in `https://HOST/api/certs`.
-    pub(crate) fn before_api(&self) -> Option<Self> {
-        let mut url = self.0.clone();
-        let segments: Vec<&str> = self.0.path_segments()?.collect();
-        let api = segments.iter().rposition(|segment| *segment == "api")?;
-        url.set_path(&format!("{}/", segments.get(..api)?.join("/")));
-        Some(Self(url))
-    }
-
     pub(super) fn as_url(&self) -> &Url {
         &self.0
     }
@@ -157,22 +148,6 @@ mod tests {
         for base in ["https://h/v1", "https://h/v1/"] {
             let base: BaseUrl = base.parse().unwrap();
             assert_eq!(base.join("/api/certs").as_str(), "https://h/v1/api/certs");
-        }
-    }
-
-    #[test]
-    fn paths_of_the_api_are_recognised() {
-        for (base, expected) in [
-            ("https://h/api", Some("https://h")),
-            ("https://h/v2/api/", Some("https://h/v2")),
-            ("https://h/api/certs", Some("https://h")),
-            ("https://h/api/me/sites/", Some("https://h")),
-            ("https://h/v2", None),
-            ("https://h/apis", None),
-            ("https://api.example.net", None),
-        ] {
-            let base: BaseUrl = base.parse().unwrap();
-            assert_eq!(base.before_api().map(|url| url.to_string()).as_deref(), expected, "{base}");
         }
     }
 

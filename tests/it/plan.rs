@@ -34,7 +34,7 @@ fn plan_gives_reasons_and_changes_nothing() {
         1 to create, 2 to replace, 2 blocked; nothing was changed
         ---
         edgecert: error: d.example is guarded: the service itself issues and renews certificate 6
-        edgecert: hint: let the service renew it, or pass --replace-lets to replace it, or --rebind to bind the site to another record
+        edgecert: hint: let the service renew it, or pass --replace-lets to replace it, or pass --rebind to bind the site to another record
         edgecert: error: e.example is misbound: it is bound to certificate 7, which is stored for other.test, and the new certificate does not cover other.test
         edgecert: hint: bind the site to another record in the service, or pass --rebind to bind the site to the uploaded record
     "#]].assert_eq(&output.snapshot());

@@ -124,7 +124,8 @@ impl HostLineage {
         let mut findings: Vec<DoctorFinding> = open_key(&self.source).into_iter().collect();
         for Finding { status, detail, hint, .. } in report.deployed.checks {
             if matches!(status, Status::Fail | Status::Warn) {
-                let remedy = hint.unwrap_or_else(|| "run `edgecert check` on this lineage".into());
+                let remedy = hint.map(|hint| hint.to_string());
+                let remedy = remedy.unwrap_or_else(|| "run `edgecert check` on this lineage".into());
                 let kind = (status == Status::Fail).then_some(ErrorKind::Refused);
                 findings.push(DoctorFinding { status, kind, ..Subject::Lineage.warn(detail, remedy) });
             }

@@ -33,7 +33,7 @@ fn to_json(setting: &EffectiveSetting) -> Value {
         "value": setting.value,
         "origin": origin(setting),
         "error": error.map(ToString::to_string),
-        "hint": error.and_then(Diagnostic::hint).map(String::from),
+        "hint": error.and_then(Diagnostic::hint).map(|hint| hint.to_string()),
     })
 }
 

@@ -114,8 +114,7 @@ fn names<'a>(call: &[&'a str]) -> Vec<&'a str> {
 /// Checks what a hint names; `command` is the one that failed.
 #[track_caller]
 fn assert_followable(command: &[&str], hint: &str) {
-    let is_for_deploy =
-        hint.contains("in the hook") || hint.contains("in a hook") || hint.contains(", or with --");
+    let is_for_deploy = hint.contains("in the hook");
     for (at, part) in hint.split('`').enumerate() {
         let call: Vec<&str> = part.split(' ').collect();
         let named = match (at % 2, call.split_first()) {
@@ -211,13 +210,13 @@ fn piped_key_is_not_left_to_sync() {
 
 #[test]
 fn wrong_base_url_is_shown() {
-    let part = "check the base URL; it is the part before /api";
+    let hint = "check the base URL; it is the part before /api";
     let rows = [
-        ("/v2", " at URL/v2 (404)", part),
-        ("/api", " at URL/api (404)", "set the base URL to URL; "),
-        ("/v2/api/certs/", " at URL/v2/api/certs (404)", "set the base URL to URL/v2; "),
+        ("/v2", " at URL/v2 (404)"),
+        ("/api", " at URL/api (404)"),
+        ("/v2/api/certs/", " at URL/v2/api/certs (404)"),
     ];
-    for (base_path, message, hint) in rows {
+    for (base_path, message) in rows {
         let scene = Scene { base_path, ..Scene::plain() };
         let list = scene.call().args(["sites", "list"]);
         for hook in [scene.by_hand("deploy"), scene.by_hand("plan"), list] {
