@@ -243,13 +243,10 @@ impl Parser<'_> {
             }
             let entry = Map::from_iter([(key.to_owned(), recorded(value.get_ref()))]);
             let place = format!("{} line {}", text::path(self.path), self.line(span.start));
-            let error = match Keys::deserialize(Value::Object(entry.clone())) {
-                Ok(_) => {
-                    valid.extend(entry);
-                    None
-                }
-                Err(reason) => Some(self.fault(span, SettingsError::new(format_args!("`{key}`: {reason}")))),
-            };
+            let reason = Keys::deserialize(Value::Object(entry.clone())).err();
+            let error = reason.map(|reason| SettingsError::new(format_args!("`{key}`: {reason}")));
+            let error = error.map(|error| self.fault(span, error));
+            valid.extend(entry.into_iter().filter(|_| error.is_none()));
             origins.insert(key.to_owned(), Origin { place, error });
         }
         (Keys::deserialize(Value::Object(valid)).unwrap_or_default(), origins)
@@ -320,20 +317,18 @@ impl Parser<'_> {
     }
 }
 
-/// A path that exists is not a pattern: acme.sh names directories after wildcards. Neither is the directory of the
-/// configuration file.
+/// A path that exists is not a pattern: acme.sh names directories after wildcards.
 fn location(directory: &Path, path: &Path) -> Result<Location, String> {
-    let named = directory.join(path);
-    let path = path.strip_prefix(directory).ok().filter(|_| path.is_absolute()).unwrap_or(path);
-    let text = path.to_str().unwrap_or_default();
-    let is_pattern = text.contains(['*', '?', '[']) && named.symlink_metadata().is_err();
-    let escaped = directory.to_str().filter(|_| is_pattern).map(Pattern::escape);
-    let Some(escaped) = escaped else { return Ok(Location::Directory(named)) };
+    let (named, text) = (directory.join(path), path.to_str().unwrap_or_default());
+    if !text.contains(['*', '?', '[']) || named.symlink_metadata().is_ok() {
+        return Ok(Location::Directory(named));
+    }
     if text.contains("**") {
         // A walk would follow links without end.
         return Err("`**` is not supported; write a `*` for each level".to_owned());
     }
-    let pattern = Pattern::new(&Path::new(&escaped).join(path).to_string_lossy());
+    let directory = Pattern::escape(&directory.to_string_lossy());
+    let pattern = Pattern::new(&Path::new(&directory).join(path).to_string_lossy());
     pattern.map(Location::Pattern).map_err(|error| format!("not a pattern: {}", error.msg))
 }
 

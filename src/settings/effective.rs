@@ -50,10 +50,7 @@ pub(crate) fn effective(
     let mut settings: Vec<_> = keys.iter().map(|key| setting(key, &layers)).collect();
     settings.push(api_key(&layers));
     // There may be a secret among the arguments.
-    let program = file.on_failure.as_ref().map(|program| match program.arguments.len() {
-        0 => path(&program.name),
-        arguments => format!("{} ({})", path(&program.name), count(arguments, "argument")),
-    });
+    let program = file.on_failure.as_ref().map(|program| path(&program.name));
     let url = file.heartbeat_url.as_ref().map(|_| "set, not shown".to_owned());
     settings.extend([(on_failure::KEY, program), (heartbeat_url::KEY, url)].map(|(key, value)| {
         let found = find(key, &file.layer, &file.origins);
@@ -198,7 +195,7 @@ mod tests {
             "allow_untrusted = false (default)",
             "skip_unmatched = false (default)",
             "api_key = 10 characters (variable EDGECERT_API_KEY)",
-            "on_failure = mail (2 arguments) (/etc/edgecert/config.toml line 5)",
+            "on_failure = mail (/etc/edgecert/config.toml line 5)",
             "heartbeat_url = set, not shown (/etc/edgecert/config.toml line 6)",
             "/certs/a: verify = off (/etc/edgecert/config.toml line 9)",
         ];

@@ -34,8 +34,8 @@ impl SettingsError {
     }
 
     pub(super) fn key_of_other_service(own: &BaseUrl, url: &BaseUrl) -> Self {
-        Self::new(format_args!("the configured API key file is for {own}, not for {url}"))
-            .hint("pass --api-key-file FILE with the key for that service")
+        Self::new(format_args!("the configured API key is for {own}, not for {url}"))
+            .hint(format!("pass --base-url {url} and --api-key-file FILE with the key for it"))
     }
 
     pub(crate) fn no_state_dir() -> Self {

@@ -149,29 +149,10 @@ impl Layer {
     }
 
     /// Fills unset settings from a layer of lower priority.
-    pub(crate) fn or(self, lower: Self) -> Self {
-        let (own, below) = (self.connection, lower.connection);
-        Self {
-            connection: Connection {
-                base_url: own.base_url.or(below.base_url),
-                api_key_file: own.api_key_file.or(below.api_key_file),
-                ca_file: own.ca_file.or(below.ca_file),
-                proxy: own.proxy.or(below.proxy),
-                timeout: own.timeout.or(below.timeout),
-            },
-            local: Local {
-                state_dir: self.local.state_dir.or(lower.local.state_dir),
-                edge_address: self.local.edge_address.or(lower.local.edge_address),
-            },
-            wait: self.wait.or(lower.wait),
-            verify: self.verify.or(lower.verify),
-            verify_every: self.verify_every.or(lower.verify_every),
-            trust_anchors: self.trust_anchors.or(lower.trust_anchors),
-            name: self.name.or(lower.name),
-            rebind: self.rebind.or(lower.rebind),
-            allow_untrusted: self.allow_untrusted.or(lower.allow_untrusted),
-            skip_unmatched: self.skip_unmatched.or(lower.skip_unmatched),
-        }
+    pub(crate) fn or(&self, lower: &Self) -> Self {
+        let mut values = lower.values();
+        values.extend(self.values());
+        serde_json::from_value(Value::Object(values)).unwrap_or_else(|_| self.clone())
     }
 }
 
@@ -340,11 +321,11 @@ mod tests {
         };
         let (empty, full) = (Layer::default(), all(|row| row.1));
         assert_eq!(full.values().len(), ROWS.len());
-        assert_eq!(empty.clone().or(full.clone()), full);
+        assert_eq!(empty.or(&full), full);
         for (key, value, ..) in ROWS {
             let upper = Layer::one(key, json!(value)).unwrap();
-            assert_eq!(upper.clone().or(empty.clone()), upper);
-            assert_eq!(upper.or(full.clone()), full, "{key}");
+            assert_eq!(upper.or(&empty), upper);
+            assert_eq!(upper.or(&full), full, "{key}");
         }
     }
 

@@ -35,7 +35,7 @@ impl<'a> Layers<'a> {
     /// Reads the environment.
     pub(crate) fn new(flags: &'a Layer, env: &'a Env, configuration: &'a Configuration) -> Self {
         let (environment, origins) = read_variables(env);
-        let given = flags.clone().or(environment);
+        let given = flags.or(&environment);
         Self { env, flags, given, origins, file: configuration, keys: RefCell::default() }
     }
 
@@ -63,39 +63,34 @@ impl<'a> Layers<'a> {
     /// Where the API key of a lineage is, or that of the run. `EDGECERT_API_KEY` may be the key of another account than
     /// the one that an entry or a state names, so the key file beside that base URL comes first.
     pub(super) fn key_location(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Result<KeyLocation> {
-        let flag = self.flags.connection.api_key_file.as_ref();
         let url = self.merge(recorded, entry).connection.base_url;
-        let is_url = |own: Option<&BaseUrl>| own.is_none_or(|own| Some(own) == url.as_ref());
-        let (recorded, configured) = (&self.fitting(recorded).connection, self.configured(entry).connection);
-        let is_of_top = |url| self.file.layer.connection.base_url.as_ref() == Some(url);
-        let beside_url = match (&self.given.connection.base_url, &recorded.base_url) {
-            (Some(_), _) => None,
-            (None, Some(url)) => {
-                let has_key_file = flag.is_some() || recorded.api_key_file.is_some();
-                if !has_key_file
-                    && configured.base_url.as_ref().is_some_and(|own| own != url && !is_of_top(url))
-                {
-                    return Err(other_service(url));
-                }
-                recorded.api_key_file.as_ref()
-            }
-            (None, None) => entry.and_then(|entry| entry.layer.connection.api_key_file.as_ref()),
-        };
-        let variable = self.given.connection.api_key_file.as_ref();
-        let (entry, top) = (entry.map(|entry| &entry.layer.connection), &self.file.layer.connection);
-        let of_entry = entry.filter(|own| is_url(own.base_url.as_ref().or(top.base_url.as_ref())));
+        let is_url = |own: &Option<BaseUrl>| own.is_none() || *own == url;
+        let (given, recorded) = (&self.given.connection, &self.fitting(recorded).connection);
+        let (own, top) = (entry.map(|entry| &entry.layer.connection), &self.file.layer.connection);
+        let configured = self.configured(entry).connection;
+        let of_entry = own.filter(|_| is_url(&configured.base_url)).and_then(|own| own.api_key_file.as_ref());
         // An entry with a base URL alone is sent the key at the top.
-        let is_alone = entry.is_some_and(|own| own.base_url.is_some() && is_url(own.base_url.as_ref()));
-        let of_top = Some(top).filter(|own| is_alone || is_url(own.base_url.as_ref()));
-        let mut below = [Some(recorded), of_entry, of_top].into_iter().flatten();
-        let below = variable.or_else(|| below.find_map(|layer| layer.api_key_file.as_ref()));
-        let missing = || match (&configured, &url) {
-            (Connection { base_url: Some(own), api_key_file: Some(_), .. }, Some(url)) => {
-                SettingsError::key_of_other_service(own, url)
-            }
-            _ => SettingsError::no_api_key(),
+        let is_alone = own.is_some_and(|own| own.base_url.is_some() && own.base_url == url);
+        let of_top = top.api_key_file.as_ref().filter(|_| is_alone || is_url(&top.base_url));
+        let beside_url = match (&given.base_url, &recorded.base_url) {
+            (Some(_), _) => None,
+            (None, Some(_)) => recorded.api_key_file.as_ref(),
+            (None, None) => of_entry,
         };
-        KeyLocation::find(flag.or(beside_url), below, self.env).ok_or_else(missing)
+        let first = self.flags.connection.api_key_file.as_ref().or(beside_url);
+        let others = configured.base_url.as_ref().zip(url.as_ref()).filter(|(own, url)| own != url);
+        let others = others.map(|(own, url)| SettingsError::key_of_other_service(own, url));
+        let is_recorded = given.base_url.is_none() && recorded.base_url.is_some();
+        match others {
+            // So may be a key in a variable.
+            Some(error) if is_recorded && first.is_none() && top.base_url != url => Err(error),
+            others => {
+                let below = given.api_key_file.as_ref().or(recorded.api_key_file.as_ref());
+                let missing = others.filter(|_| configured.api_key_file.is_some());
+                KeyLocation::find(first, below.or(of_entry).or(of_top), self.env)
+                    .ok_or_else(|| missing.unwrap_or_else(SettingsError::no_api_key))
+            }
+        }
     }
 
     /// The state directory, even if other settings are invalid; `None` if there is none.
@@ -159,7 +154,7 @@ impl<'a> Layers<'a> {
 
     /// The settings of a lineage, even if some are invalid.
     pub(crate) fn merge(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Layer {
-        self.given.clone().or(self.fitting(recorded)).or(self.configured(entry))
+        self.given.or(&self.fitting(recorded)).or(&self.configured(entry))
     }
 
     /// The recorded settings, without the key file and the CA file if they are for another base URL than the one given now.
@@ -174,8 +169,8 @@ impl<'a> Layers<'a> {
 
     /// The settings of the configuration file.
     fn configured(&self, entry: Option<&LineageEntry>) -> Layer {
-        let entry = entry.map(|entry| entry.layer.clone()).unwrap_or_default();
-        entry.or(self.file.layer.clone())
+        let top = &self.file.layer;
+        entry.map_or_else(|| top.clone(), |entry| entry.layer.or(top))
     }
 }
 
@@ -184,28 +179,15 @@ pub(super) fn existing(path: PathBuf) -> Option<PathBuf> {
     path.is_file().then(|| std::path::absolute(&path).unwrap_or(path))
 }
 
-fn other_service(url: &BaseUrl) -> SettingsError {
-    SettingsError::new(format_args!(
-        "last deployed to {url} with an API key that is not recorded; the configured key is for another service"
-    ))
-    .hint(format!(
-        "run `edgecert sync --base-url {url} --api-key-file FILE` with the key for that service, or deploy the lineage again"
-    ))
-}
-
 /// Reads the `EDGECERT_…` variables.
 fn read_variables(env: &Env) -> (Layer, Origins) {
     let (mut layer, mut origins) = (Layer::default(), Origins::new());
     for key in Layer::keys() {
         let name = variable(&key);
         let Some(raw) = env.raw(&name) else { continue };
-        let error = match Layer::one(&key, recorded_path::to_value(Path::new(raw))) {
-            Ok(read) => {
-                layer = layer.or(read);
-                None
-            }
-            Err(reason) => Some(SettingsError::new(format_args!("{name}: {reason}"))),
-        };
+        let read = Layer::one(&key, recorded_path::to_value(Path::new(raw)));
+        let error = read.as_ref().err().map(|reason| SettingsError::new(format_args!("{name}: {reason}")));
+        layer = layer.or(&read.unwrap_or_default());
         origins.insert(key, Origin { place: format!("variable {name}"), error });
     }
     (layer, origins)
@@ -342,10 +324,8 @@ mod tests {
         let recorded = |url: &str| Layer::one("base_url", url.into()).unwrap();
         assert!(layers.resolve(&recorded("https://here.example/"), None).is_ok());
         let elsewhere = layers.resolve(&recorded("https://there.example"), None);
-        assert!(
-            elsewhere
-                .is_err_and(|error| error.to_string().starts_with("last deployed to https://there.example "))
-        );
+        let expected = "the configured API key is for https://here.example, not for https://there.example";
+        assert!(elsewhere.is_err_and(|error| error.to_string() == expected));
     }
 
     /// A key file and the base URL that it was given with travel together.
@@ -385,7 +365,7 @@ mod tests {
     fn entry_and_top_have_a_key_file_each() {
         let [entry, top] = [("https://a.example", "/a"), ("https://b.example", "/b")];
         let layer = |(url, key): (&str, &str)| {
-            Layer::one("base_url", url.into()).unwrap().or(Layer::one("api_key_file", key.into()).unwrap())
+            Layer::one("base_url", url.into()).unwrap().or(&Layer::one("api_key_file", key.into()).unwrap())
         };
         let file = Configuration { layer: layer(top), ..Configuration::default() };
         let alone = Layer::one("base_url", entry.0.into()).unwrap();

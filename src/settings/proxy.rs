@@ -31,12 +31,9 @@ pub(crate) struct Proxy {
     pub(crate) variable: Option<&'static str>,
 }
 
-/// A proxy without credentials, because flags are public and states are kept, or none.
+/// A proxy without credentials, because flags are public and states are kept; `None`: off.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ProxySetting {
-    Off,
-    Url(Url),
-}
+pub(crate) struct ProxySetting(Option<Url>);
 
 /// Why text does not name a proxy.
 const MALFORMED: &str = "expected http://HOST:PORT or https://HOST:PORT";
@@ -44,17 +41,16 @@ const MALFORMED: &str = "expected http://HOST:PORT or https://HOST:PORT";
 impl Proxy {
     /// The proxy for requests to a URL; `None` if they are sent directly.
     pub(super) fn find(target: &Url, setting: Option<&ProxySetting>, env: &Env) -> Result<Option<Self>> {
-        match setting {
-            // A proxy could read a plain request, and loopback needs none.
-            _ if target.scheme() == "http" => return Ok(None),
-            Some(ProxySetting::Off) => return Ok(None),
-            Some(ProxySetting::Url(url)) => return Ok(Some(Self { url: url.clone(), variable: None })),
-            None => {}
+        // A proxy could read a plain request, and loopback needs none.
+        if target.scheme() == "http" {
+            return Ok(None);
+        }
+        if let Some(ProxySetting(url)) = setting {
+            return Ok(url.clone().map(|url| Self { url, variable: None }));
         }
         let Some((variable, text)) = first(env, &PROXY)? else { return Ok(None) };
-        if first(env, &NO_PROXY)?
-            .is_some_and(|(_, list)| is_exempt(target.host_str().unwrap_or_default(), list))
-        {
+        let host = target.host_str().unwrap_or_default();
+        if first(env, &NO_PROXY)?.is_some_and(|(_, list)| is_exempt(host, list)) {
             return Ok(None);
         }
         let url = parse(text).map_err(|reason| SettingsError::new(format_args!("{variable}: {reason}")))?;
@@ -74,23 +70,20 @@ impl FromStr for ProxySetting {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.eq_ignore_ascii_case("off") {
-            return Ok(Self::Off);
+            return Ok(Self(None));
         }
         let url = parse(text).ok().filter(|url| !has_credentials(url));
-        url.map(Self::Url).ok_or("expected http://HOST:PORT or https://HOST:PORT without credentials, or off")
+        url.map(|url| Self(Some(url)))
+            .ok_or("expected http://HOST:PORT or https://HOST:PORT without credentials, or off")
     }
 }
 
 impl fmt::Display for ProxySetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Off => f.write_str("off"),
-            Self::Url(url) => {
-                // `Url` drops the port 80, which is not the default of a proxy.
-                let port = if url.scheme() == "http" && url.port().is_none() { ":80" } else { "" };
-                write!(f, "{}{port}", url.as_str().trim_end_matches('/'))
-            }
-        }
+        let Some(url) = &self.0 else { return f.write_str("off") };
+        // `Url` drops the port 80, which is not the default of a proxy.
+        let port = if url.scheme() == "http" && url.port().is_none() { ":80" } else { "" };
+        write!(f, "{}{port}", url.as_str().trim_end_matches('/'))
     }
 }
 
@@ -126,7 +119,7 @@ fn is_exempt(host: &str, list: &str) -> bool {
     match ip(host) {
         _ if list == "*" => true,
         Some(address) => entries.any(|entry| contains(entry, address)),
-        None => entries.any(|entry| is_same_or_below(without_dot(host), entry)),
+        None => entries.any(|entry| is_same_or_below(host.trim_end_matches('.'), entry)),
     }
 }
 
@@ -136,14 +129,10 @@ fn ip(host: &str) -> Option<IpAddr> {
 }
 
 fn is_same_or_below(host: &str, entry: &str) -> bool {
-    let name = without_dot(entry).to_ascii_lowercase();
+    let name = entry.strip_suffix('.').unwrap_or(entry).to_ascii_lowercase();
     let name = name.strip_prefix('.').unwrap_or(&name);
     let start = host.strip_suffix(name).filter(|_| !name.is_empty());
     start.is_some_and(|start| start.is_empty() || start.ends_with('.'))
-}
-
-fn without_dot(name: &str) -> &str {
-    name.strip_suffix('.').unwrap_or(name)
 }
 
 /// Whether an entry is this address, or a network with it. Zero bits mean the whole address.

@@ -426,7 +426,7 @@ fn key_file_is_for_its_own_base_url() {
     let call = || pair.hook().env("EDGECERT_BASE_URL", &second);
     let (requests, output) = requests_during(&pair.second, || call().exits_with(78));
     assert_eq!(requests, Vec::<String>::new());
-    output.says(format!("the configured API key file is for {api}, not for {second}"));
+    output.says(format!("the configured API key is for {api}, not for {second}"));
 }
 
 #[test]

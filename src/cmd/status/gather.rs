@@ -117,7 +117,7 @@ impl LineageStatus {
             last_error: state.and_then(|state| state.result.clone()).filter(|result| result.exit_code != 0),
             deployed: state.and_then(LineageState::deployed).cloned(),
             sites: state.map(|state| sites(state, &disk)).unwrap_or_default(),
-            settings: recorded.or(entry.map(|entry| entry.layer.clone()).unwrap_or_default()),
+            settings: entry.map_or(recorded.clone(), |entry| recorded.or(&entry.layer)),
             disk,
         }
     }

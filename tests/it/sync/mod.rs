@@ -170,6 +170,7 @@ fn key_is_never_sent_to_another_service() {
     let later = later.with_config("base_url = \"https://127.0.0.1:1\"\n");
     let (requests, output) = requests_during(&host.service, || later.exits_with(78));
     assert_eq!(requests, Vec::<String>::new());
-    output.says("with an API key that is not recorded");
-    output.says("hint: run `edgecert sync --base-url http");
+    let url = &host.service.endpoints().api;
+    output.says(format!("the configured API key is for https://127.0.0.1:1, not for {url}\n"));
+    output.says(format!("hint: pass --base-url {url} and --api-key-file FILE"));
 }
