@@ -32,7 +32,7 @@ pub(crate) use self::http::{anonymous_client, failure_reason};
 pub(crate) use self::limits::MAX_CONCURRENT_REQUESTS;
 pub(crate) use self::list::List;
 pub(crate) use self::timestamp::Timestamp;
-pub(crate) use self::transport::{Service, retry_after};
+pub(crate) use self::transport::Service;
 pub(crate) use self::upload_body::UploadBody;
 pub(crate) use self::wire::{ApiObject, Record, SavedSite, Site, Uploaded};
 

@@ -248,7 +248,7 @@ fn skew(headers: &HeaderMap, now: OffsetDateTime) -> Option<time::Duration> {
 }
 
 /// The pause in `Retry-After`: seconds or a date (RFC 9110, section 10.2.3).
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let pause = match text.parse() {
         Ok(seconds) => Duration::from_secs(seconds),

@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use zeroize::Zeroizing;
 
 use super::secret_list::SecretList;
-use crate::api::{anonymous_client, failure_reason, retry_after};
+use crate::api::{anonymous_client, failure_reason};
 use crate::clock::Deadline;
 use crate::env::Env;
 use crate::error::{CommandError, ErrorKind as K};
@@ -33,9 +33,8 @@ const MAX_FILE_BYTES: u64 = 64 << 10;
 const PAGE_SIZE: &str = "100";
 const MAX_PAGE_BYTES: usize = 160 << 20;
 
-const MAX_RETRIES: u32 = 3;
-/// Pause before a retry, unless the server asks for another one.
-const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Pauses before the retries.
+const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2)];
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The API server of the cluster that this pod runs in.
@@ -54,13 +53,13 @@ struct Status {
 /// Why a page cannot be read.
 struct PageError {
     error: CommandError,
-    /// After which pause another attempt may succeed; `None`: never.
-    retry_after: Option<Duration>,
+    /// Whether another attempt may succeed.
+    is_retryable: bool,
 }
 
 impl From<CommandError> for PageError {
     fn from(error: CommandError) -> Self {
-        Self { error, retry_after: None }
+        Self { error, is_retryable: false }
     }
 }
 
@@ -77,11 +76,8 @@ impl Cluster {
         let (host, port) = (variable(HOST)?, variable(PORT)?);
         let host = if host.contains(':') { format!("[{host}]") } else { host.into_owned() };
         let address = format!("https://{host}:{port}/");
-        let url = Url::parse(&address).map_err(|_| {
-            let address = sanitize(&address);
-            let message = format_args!("the address of the API server, {address}, is not a host and a port");
-            CommandError::new(K::Config, message)
-        })?;
+        let url = Url::parse(&address)
+            .map_err(|_| CommandError::new(K::Config, format_args!("{HOST} and {PORT} are no address")))?;
         let ca_file = Path::new(SERVICE_ACCOUNT).join("ca.crt");
         let client = anonymous_client(&Roots::File(ca_file), false, None, deadline)?;
         Ok(Self { client, url, deadline })
@@ -109,23 +105,19 @@ impl Cluster {
         ];
         let parameters = parameters.into_iter().filter_map(|(name, value)| Some((name, value?)));
         url.query_pairs_mut().extend_pairs(parameters);
-        let mut retries = 0;
+        let mut pauses = PAUSES.into_iter();
         loop {
             let limit = self.deadline.or_sooner(Deadline::after(ATTEMPT_TIMEOUT));
             let attempt = timeout(limit.left(), self.attempt(namespace, url.clone())).await;
-            let attempt = attempt.unwrap_or_else(|_| Err(unavailable("it did not respond in time", None)));
-            let PageError { error, retry_after } = match attempt {
+            let late = |_| Err(unavailable("it did not respond in time"));
+            let PageError { error, is_retryable } = match attempt.unwrap_or_else(late) {
                 Ok(page) => return Ok(page),
                 Err(failed) => failed,
             };
-            match retry_after.filter(|pause| retries < MAX_RETRIES && *pause < self.deadline.left()) {
-                Some(pause) => {
-                    log::info!("{error}; trying again");
-                    sleep(pause).await;
-                }
-                None => return Err(error),
-            }
-            retries += 1;
+            let pause = pauses.next().filter(|pause| is_retryable && *pause < self.deadline.left());
+            let Some(pause) = pause else { return Err(error) };
+            log::info!("{error}; trying again");
+            sleep(pause).await;
         }
     }
 
@@ -136,7 +128,7 @@ impl Cluster {
         ]);
         log::info!("GET {}", url.path());
         let response = self.client.get(url).headers(headers).send().await.map_err(broken)?;
-        let (status, headers) = (response.status(), response.headers().clone());
+        let status = response.status();
         let body = receive(response).await?;
         if status == StatusCode::OK {
             // The library's message may quote a key.
@@ -157,8 +149,8 @@ impl Cluster {
         Err(match status {
             401 => unauthorized(),
             // The list has changed too much since its first page, so this page is gone.
-            410 => PageError { retry_after: None, ..unavailable(reason, None) },
-            429 | 500.. => unavailable(reason, retry_after(&headers)),
+            410 => PageError { is_retryable: false, ..unavailable(reason) },
+            429 | 500.. => unavailable(reason),
             _ => {
                 let message =
                     format_args!("the API server refused to list the secrets in {namespace}: {reason}");
@@ -174,18 +166,18 @@ impl Cluster {
 /// The token may just have been replaced: the kubelet does so before it expires.
 fn unauthorized() -> PageError {
     let message = "the API server rejected the token of the service account (401)";
-    PageError { retry_after: Some(RETRY_PAUSE), ..CommandError::new(K::Config, message).into() }
+    PageError { is_retryable: true, ..CommandError::new(K::Config, message).into() }
 }
 
 /// A failure for now: 429, 5xx, or no response.
-fn unavailable(reason: impl Display, retry_after: Option<Duration>) -> PageError {
+fn unavailable(reason: impl Display) -> PageError {
     let message = format_args!("the API server is unavailable: {reason}");
     let error = CommandError::new(K::Temporary, message).hint(Hint::RETRY);
-    PageError { error, retry_after: Some(retry_after.unwrap_or(RETRY_PAUSE)) }
+    PageError { error, is_retryable: true }
 }
 
 fn broken(error: reqwest::Error) -> PageError {
-    unavailable(failure_reason(error), None)
+    unavailable(failure_reason(error))
 }
 
 pub(super) fn invalid_response(reason: impl Display) -> CommandError {

@@ -165,12 +165,10 @@ fn odd_responses_of_the_server_are_explained() {
     assert!(output.stderr.contains("bind a role"), "{}", output.stderr);
 
     step("unavailable_server_is_asked_again");
-    let busy = Response { headers: "Retry-After: 0\r\n", ..status(429, "too many requests") };
-    pod.cluster().faults.push_back(busy);
+    pod.cluster().faults.push_back(status(429, "too many requests"));
     pod.sync(&service, &[]).succeeds();
     for _ in 0..4 {
-        let down = Response { headers: "Retry-After: 0\r\n", ..status(503, "etcd has no leader") };
-        pod.cluster().faults.push_back(down);
+        pod.cluster().faults.push_back(status(503, "etcd has no leader"));
     }
     pod.sync(&service, &[]).exits_with(75).says("etcd has no leader (503)");
 
