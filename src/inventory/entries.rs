@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::pattern;
-use crate::settings::{Configuration, LineageEntry, Location};
+use crate::settings::{Configuration, Connection, LineageEntry, Location};
 use crate::source::{Source, SourceError};
 use crate::state;
 use crate::text;
@@ -94,10 +94,11 @@ impl<'a> Entries<'a> {
             return (Some(entry), source);
         }
         // The files may have been deleted since the deployment.
-        let is_recorded = |unusable: &Unusable<'_>| is_at(unusable, recorded);
-        let entry = match self.unusable.iter().position(is_recorded) {
+        let is_entry =
+            |entry: &&LineageEntry| entry.target == source.target && is_location_of(entry, &source);
+        let entry = match self.unusable.iter().position(|unusable| is_at(unusable, recorded)) {
             Some(position) => Some(self.unusable.swap_remove(position).entry),
-            None => self.patterns.iter().copied().find(|entry| is_entry_of(entry, &source)),
+            None => self.patterns.iter().copied().find(is_entry),
         };
         (entry, source)
     }
@@ -123,11 +124,10 @@ pub(crate) struct Account {
 
 impl Account {
     /// The account of an entry, or of the configuration.
-    pub(crate) fn of(configuration: &Configuration, entry: Option<&LineageEntry>) -> Self {
-        let (own, global) = (entry.map(|entry| &entry.layer.connection), &configuration.layer.connection);
-        let base_url = own.and_then(|layer| layer.base_url.as_ref()).or(global.base_url.as_ref());
-        let key_file = own.and_then(|layer| layer.api_key_file.as_ref()).or(global.api_key_file.as_ref());
-        Self { base_url: base_url.map(ToString::to_string), key_file: key_file.cloned() }
+    pub(crate) fn of(file: &Configuration, entry: Option<&LineageEntry>) -> Self {
+        let layer = entry.map_or_else(|| file.layer.clone(), |entry| entry.layer.or(&file.layer));
+        let Connection { base_url, api_key_file: key_file, .. } = layer.connection;
+        Self { base_url: base_url.map(|url| url.to_string()), key_file }
     }
 
     /// The base URL, with the key file if others of these accounts have the same URL. A single account has no label.
@@ -163,17 +163,9 @@ pub(crate) fn targets<'a>(
 
 /// The entries, patterns last: if several name one lineage and account, the first one counts.
 fn by_precedence(configuration: &Configuration) -> impl Iterator<Item = &LineageEntry> {
-    let (patterns, others): (Vec<_>, Vec<_>) =
-        configuration.lineages.iter().partition(|entry| is_pattern(entry));
+    let is_pattern = |entry: &&LineageEntry| matches!(entry.location, Location::Pattern(_));
+    let (patterns, others): (Vec<_>, Vec<_>) = configuration.lineages.iter().partition(is_pattern);
     others.into_iter().chain(patterns)
-}
-
-fn is_pattern(entry: &LineageEntry) -> bool {
-    matches!(entry.location, Location::Pattern(_))
-}
-
-fn is_entry_of(entry: &LineageEntry, source: &Source) -> bool {
-    entry.target == source.target && is_location_of(entry, source)
 }
 
 /// Whether an entry names this lineage.

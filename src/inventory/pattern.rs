@@ -33,18 +33,11 @@ pub(super) fn expand(pattern: &Pattern) -> Vec<(PathBuf, Result<Source, SourceEr
     matches.filter_map(lineage).collect()
 }
 
-/// Whether a path leads through a hidden file or directory that no part of the pattern with a leading dot matches.
+/// Whether a path leads through a hidden file or directory where the pattern has no leading dot.
 fn is_hidden(path: &Path, pattern: &Pattern) -> bool {
-    let leading_dot = |part: &Component<'_>| {
-        let Component::Normal(name) = part else { return None };
-        name.to_str().filter(|name| name.starts_with('.')).map(str::to_owned)
-    };
-    let dotted: Vec<Pattern> = Path::new(pattern.as_str())
-        .components()
-        .filter_map(|part| Pattern::new(&leading_dot(&part)?).ok())
-        .collect();
-    let mut hidden = path.components().filter_map(|part| leading_dot(&part));
-    hidden.any(|name| !dotted.iter().any(|pattern| pattern.matches(&name)))
+    let is_dotted = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+    let mut parts = path.components().zip(Path::new(pattern.as_str()).components());
+    parts.any(|(name, pattern)| is_dotted(name) && !is_dotted(pattern))
 }
 
 /// Whether a pattern matches a path, as they are or with the links in both resolved.

@@ -15,11 +15,9 @@ impl FromStr for Shard {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected I/N, with I from 0 to N-1";
-        let (index, of) = text.split_once('/').ok_or(EXPECTED)?;
-        let shard =
-            Self { index: index.parse().map_err(|_| EXPECTED)?, of: of.parse().map_err(|_| EXPECTED)? };
-        if shard.index < shard.of { Ok(shard) } else { Err(EXPECTED) }
+        let (index, of) = text.split_once('/').unwrap_or_default();
+        let shard = index.parse().ok().zip(of.parse().ok()).map(|(index, of)| Self { index, of });
+        shard.filter(|shard| shard.index < shard.of).ok_or("expected I/N, with I from 0 to N-1")
     }
 }
 
