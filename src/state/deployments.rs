@@ -92,19 +92,6 @@ impl Deployments {
     pub(crate) fn of_service(&self, service: &str) -> Rc<ServiceDeployments> {
         self.by_service.get(service).cloned().unwrap_or_default()
     }
-
-    /// The deployment that supersedes a lineage with this leaf on a site of a service, given with its record, if there is
-    /// one.
-    pub(crate) fn superseding(
-        &self,
-        service: &str,
-        site: (&Domain, Option<u64>),
-        lineage: &str,
-        leaf: &Leaf,
-        now: OffsetDateTime,
-    ) -> Option<&SiteDeployment> {
-        self.by_service.get(service)?.superseding(site, lineage, leaf, now)
-    }
 }
 
 /// A list that nearly always has one item; the first push would make room for four.
@@ -114,11 +101,10 @@ fn one<T>() -> Vec<T> {
 
 impl FromIterator<(String, LineageState)> for Deployments {
     fn from_iter<I: IntoIterator<Item = (String, LineageState)>>(states: I) -> Self {
-        let mut deployments = Self::default();
-        for (lineage, state) in states {
+        states.into_iter().fold(Self::default(), |mut deployments, (lineage, state)| {
             deployments.add(&lineage, &state);
-        }
-        deployments
+            deployments
+        })
     }
 }
 
@@ -409,10 +395,9 @@ mod tests {
             let mut second = deployed(leaf("bb", DAY_1), DAY_1);
             abandon(&mut second);
             let states = [&begin(None, leaf("aa", ISSUED), DAY_1), &second];
-            let (known, site) = (deployments(states), "a.example".parse().unwrap());
-            let is_superseded = |record| {
-                known.superseding(SERVICE, (&site, record), "first", &leaf("aa", ISSUED), DAY_2).is_some()
-            };
+            let (known, site) = (deployments(states).of_service(SERVICE), "a.example".parse().unwrap());
+            let is_superseded =
+                |record| known.superseding((&site, record), "first", &leaf("aa", ISSUED), DAY_2).is_some();
             assert_eq!([None, Some(6), Some(5)].map(is_superseded), [number == 0, number == 0, true]);
         }
     }

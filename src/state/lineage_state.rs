@@ -233,11 +233,8 @@ impl LineageState {
 
     /// The leaf of the last deployment that succeeded.
     pub(crate) fn deployed(&self) -> Option<&Leaf> {
-        if self.has_succeeded() { self.leaf.as_ref() } else { self.previously_deployed.as_ref() }
-    }
-
-    fn has_succeeded(&self) -> bool {
-        self.result.as_ref().is_some_and(|result| result.exit_code == 0)
+        let has_succeeded = self.result.as_ref().is_some_and(|result| result.exit_code == 0);
+        if has_succeeded { self.leaf.as_ref() } else { self.previously_deployed.as_ref() }
     }
 
     /// Whether a site that the lineage is for was left without the current leaf, because a run by hand deployed to others

@@ -66,11 +66,12 @@ impl Gathering {
             // A leaf that no run has seen may have been issued later.
             let rank = lineage.rank.as_ref().filter(|_| !lineage.disk.is_unseen());
             let Some((service, leaf)) = rank else { continue };
+            let deployments = deployments.of_service(service);
             for site in &mut lineage.sites {
                 // A run that failed there may have seen that no other lineage reaches the site through its record.
                 let record = site.last.cert_id.filter(|_| !site.last.outcome.is_failed());
                 let place = (&site.last.domain, record);
-                if let Some(later) = deployments.superseding(service, place, &lineage.name, leaf, now) {
+                if let Some(later) = deployments.superseding(place, &lineage.name, leaf, now) {
                     site.last.outcome = Outcome::Superseded;
                     site.last.detail = Some(plan::superseded_reason(&later.lineage, later.leaf.not_before));
                     (site.is_on_record, site.leaf) = (None, None);
