@@ -55,9 +55,7 @@ impl<'a> Layers<'a> {
         self.require_valid()?;
         let merged = self.merge(recorded, entry);
         let base_url = merged.connection.base_url.clone().ok_or_else(SettingsError::no_base_url)?;
-        let location = self.key_location(recorded, entry)?;
-        let api_key = self.read_key(location, Deadline::after(timeout(&merged)))?;
-        Settings::new(base_url, api_key, merged, self.env)
+        Settings::new(base_url, self.key(recorded, entry)?, merged, self.env)
     }
 
     /// Where the API key of a lineage is, or that of the run. `EDGECERT_API_KEY` may be the key of another account than
@@ -79,14 +77,14 @@ impl<'a> Layers<'a> {
         };
         let first = self.flags.connection.api_key_file.as_ref().or(beside_url);
         let others = configured.base_url.as_ref().zip(url.as_ref()).filter(|(own, url)| own != url);
-        let others = others.map(|(own, url)| SettingsError::key_of_other_service(own, url));
+        let of_other = others.map(|(own, url)| SettingsError::key_of_other_service(own, url));
         let is_recorded = given.base_url.is_none() && recorded.base_url.is_some();
-        match others {
-            // So may be a key in a variable.
+        match of_other {
+            // A key in a variable may be for that other service, too.
             Some(error) if is_recorded && first.is_none() && top.base_url != url => Err(error),
-            others => {
+            of_other => {
                 let below = given.api_key_file.as_ref().or(recorded.api_key_file.as_ref());
-                let missing = others.filter(|_| configured.api_key_file.is_some());
+                let missing = of_other.filter(|_| configured.api_key_file.is_some());
                 KeyLocation::find(first, below.or(of_entry).or(of_top), self.env)
                     .ok_or_else(|| missing.unwrap_or_else(SettingsError::no_api_key))
             }
@@ -126,12 +124,13 @@ impl<'a> Layers<'a> {
 
     /// The API key of the run.
     pub(crate) fn api_key(&self) -> Result<Secret> {
-        self.read_key(self.key_location(&Layer::default(), None)?, Deadline::after(self.timeout()))
+        self.key(&Layer::default(), None)
     }
 
-    /// Reads a key once, because its file may be a pipe.
-    fn read_key(&self, location: KeyLocation, deadline: Deadline) -> Result<Secret> {
-        let mut keys = self.keys.borrow_mut();
+    /// The API key of a lineage. It is read once, because its file may be a pipe.
+    fn key(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Result<Secret> {
+        let deadline = Deadline::after(timeout(&self.merge(recorded, entry)));
+        let (location, mut keys) = (self.key_location(recorded, entry)?, self.keys.borrow_mut());
         keys.entry(location).or_insert_with_key(|location| location.read(self.env, deadline)).clone()
     }
 
@@ -140,10 +139,7 @@ impl<'a> Layers<'a> {
     pub(crate) fn incomplete(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Result<Settings> {
         let merged = self.merge(recorded, entry);
         let base_url = merged.connection.base_url.clone().or_else(|| "https://localhost".parse().ok());
-        let location = self.key_location(recorded, entry);
-        let api_key =
-            location.and_then(|location| self.read_key(location, Deadline::after(timeout(&merged))));
-        let api_key = api_key.unwrap_or_else(|_| Secret::new(String::new()));
+        let api_key = self.key(recorded, entry).unwrap_or_else(|_| Secret::new(String::new()));
         Settings::new(base_url.ok_or_else(SettingsError::no_base_url)?, api_key, merged, self.env)
     }
 
