@@ -204,8 +204,7 @@ impl CommandError {
 
     /// What the user can do, as text.
     pub(crate) fn advice(&self) -> Option<String> {
-        let (hint, place) = (self.hint.as_ref()?, self.place.as_deref());
-        Some(place.map_or_else(|| hint.to_string(), |place| hint.at(place)))
+        Some(self.hint.as_ref()?.at(self.place.as_deref().unwrap_or(&Place::default())))
     }
 
     /// Whether the command line names something that does not exist.
@@ -295,10 +294,12 @@ impl From<anyhow::Error> for CommandError {
 impl From<&Finding> for CommandError {
     fn from(finding: &Finding) -> Self {
         let error = Self::new(ErrorKind::Refused, &finding.detail).unsent("nothing was sent");
+        let class = match &finding.hint {
+            Some(Hint::Text(remedy)) => remedy.clone().into_owned(),
+            _ => finding.check.to_string(),
+        };
         let is_misuse = matches!(finding.hint, Some(Hint::OmitDomain { .. }));
-        Self { hint: finding.hint.clone().map(Box::new), ..error }
-            .class(finding.check.to_string())
-            .misuse(is_misuse)
+        Self { hint: finding.hint.clone().map(Box::new), ..error }.class(class).misuse(is_misuse)
     }
 }
 
