@@ -76,39 +76,31 @@ impl Host<'_> {
         let (cli, hooks) = (home.join("cli.ini"), home.join("renewal-hooks"));
         let deploy = shell_word(&text::path(&hooks.join("deploy")));
         let attach = format!("run `ln -s {} {deploy}/`", self.program());
-        let (mut mentions, mut is_off) = (Vec::new(), false);
+        let mut mentions = Vec::new();
         for (file, text) in [(&renewal, read_text(&renewal)?), (&cli, read_text(&cli).unwrap_or_default())] {
             for (name, command) in text.lines().map(setting) {
-                is_off |= name == "no-directory-hooks"
-                    && !["false", "no"].contains(&command.to_lowercase().as_str());
                 let Some(kind) = name.strip_suffix("-hook") else { continue };
-                let mention = self.judge(file, command, self.callers_path(), &attach);
+                let Some(mention) = self.judge(file, command, self.callers_path(), &attach) else { continue };
                 let edit = format!("make the `{kind}` hook in {} a deploy hook", text::path(file));
-                mentions
-                    .extend(mention.and_then(|mention| if_deploying(mention, file, kind, command, &edit)));
+                mentions.extend(if_deploying(mention, file, kind, command, &edit));
             }
         }
-        for kind in ["deploy", "post", "pre"].into_iter().filter(|_| !is_off) {
+        for kind in ["deploy", "post", "pre"] {
             let entries = entries(&hooks.join(kind)).into_iter();
             for entry in entries.filter(|entry| !file_name(entry).ends_with('~')) {
                 let Some(script) = named_script(&entry, self) else { continue };
                 let (shown, name) = (text::path(&entry), shell_word(&text::path(&entry)));
-                let fault = |what, remedy| {
-                    Err(Subject::Hook.fail(format!("{shown} {what}"), format!("run `{remedy} {name}`")))
-                };
                 let mention = if self.is_executable(&entry) {
                     Ok(entry.clone())
-                } else if entry.is_file() {
-                    fault("is not executable", "chmod +x")
                 } else {
-                    fault("leads nowhere", "rm")
+                    let detail = format!("{shown} is not executable, or a link that leads nowhere");
+                    Err(Subject::Hook.fail(detail, format!("run `chmod +x {name}`, or delete it")))
                 };
                 let mv = format!("run `mv {name} {deploy}/`");
                 mentions.extend(if_deploying(mention, &entry, kind, &script, &mv));
             }
         }
-        let turn_on = format!("remove `no-directory-hooks` from {}", text::path(&cli));
-        best(mentions, &renewal, if is_off { turn_on } else { attach })
+        best(mentions, &renewal, attach)
     }
 
     /// acme.sh has `DOMAIN.conf` beside the key: shell assignments, with commands in base64.
@@ -119,12 +111,11 @@ impl Host<'_> {
         let value = |name: &str| assigned(&conf_text, name).unwrap_or_default();
         let domain = shell_word(&text::sanitize(assigned(&conf_text, "Le_Domain")?));
         let ecc = if file_name(directory).ends_with("_ecc") { " --ecc" } else { "" };
-        let commands = ["Le_ReloadCmd", "Le_RenewHook"].map(|name| decode(value(name)));
-        let is_other = commands.first().is_some_and(|reload| !reload.is_empty() && !reload.contains(NAME));
-        let (before, note) =
-            if is_other { ("HOOK; ", ", with the current command in place of HOOK") } else { ("", "") };
-        let command = shell_word(&format!("{before}{}", text::path(&self.edgecert())));
-        let attach = format!("run `acme.sh --install-cert -d {domain}{ecc} --reloadcmd {command}`{note}");
+        let commands @ [reload, _] = &["Le_ReloadCmd", "Le_RenewHook"].map(|name| decode(value(name)));
+        let is_other = !reload.is_empty() && !reload.contains(NAME);
+        let note = if is_other { ", with the current command and a semicolon before edgecert" } else { "" };
+        let program = self.program();
+        let attach = format!("run `acme.sh --install-cert -d {domain}{ecc} --reloadcmd {program}`{note}");
         // cron runs acme.sh, which adds the path that it was installed with.
         let account = read_text(&home.join("account.conf")).unwrap_or_default();
         let path = format!("{}:{CRON_PATH}", assigned(&account, "USER_PATH").unwrap_or_default());
@@ -160,53 +151,45 @@ impl Host<'_> {
     fn judge(&self, place: &Path, command: &str, path: &str, remedy: &str) -> Option<Mention> {
         let command = without_comments(command);
         let words: Vec<&str> = words(&command).collect();
-        let is_named = |word: &str| file_name(Path::new(word)).contains(NAME) && !word.contains('=');
-        let is_script = |word: &str| word.starts_with('/') && named_script(&self.at(word), self).is_some();
-        let fault = |at: usize, word: &str| {
-            let is_missing = word.starts_with('/') && !self.is_executable(&self.at(word));
-            let is_bare = word == NAME && !command.contains("PATH=") && self.find(NAME, path).is_none();
-            match words.get(at + 1) {
-                Some(next) if NOT_DEPLOYING.contains(next) => {
-                    Some(format!("`edgecert {next}`, which deploys nothing"))
-                }
-                _ if is_missing && !is_read_by_shell(&words, at) => {
-                    Some(format!("{}, which does not exist or is not executable", text::sanitize(word)))
-                }
-                _ if is_bare => {
-                    Some(format!("edgecert without a path, and it is not in {}", text::sanitize(path)))
-                }
-                _ => None,
+        let mut fault = None;
+        for (at, word) in words.iter().enumerate() {
+            let is_named = file_name(Path::new(word)).contains(NAME) && !word.contains('=');
+            if !is_named && (!word.starts_with('/') || named_script(&self.at(word), self).is_none()) {
+                continue;
             }
-        };
-        let calls = words.iter().enumerate().filter(|(_, word)| is_named(word) || is_script(word));
-        let faults: Vec<Option<String>> = calls.map(|(at, word)| fault(at, word)).collect();
-        if faults.is_empty() && !command.contains(NAME) {
-            return None;
+            fault = Some(match words.get(at + 1) {
+                Some(next) if NOT_DEPLOYING.contains(next) => {
+                    format!("`edgecert {next}`, which deploys nothing")
+                }
+                // A later word may be read by a shell.
+                _ if at == 0 && word.starts_with('/') && !self.is_executable(&self.at(word)) => {
+                    format!("{}, which does not exist or is not executable", text::sanitize(word))
+                }
+                _ if *word == NAME && !command.contains("PATH=") && self.find(NAME, path).is_none() => {
+                    format!("edgecert without a path, and it is not in {}", text::sanitize(path))
+                }
+                // One good call is enough.
+                _ => return Some(Ok(place.to_owned())),
+            });
         }
-        // One good call is enough.
-        Some(match faults.into_iter().reduce(Option::and).flatten() {
-            Some(what) => Err(Subject::Hook.fail(format!("{} calls {what}", text::path(place)), remedy)),
-            None => Ok(place.to_owned()),
-        })
+        let Some(what) = fault else { return command.contains(NAME).then(|| Ok(place.to_owned())) };
+        Some(Err(Subject::Hook.fail(format!("{} calls {what}", text::path(place)), remedy)))
     }
 }
 
-/// The mention in a hook of certbot; `None` if it is none for deploying. A pre or post hook does not get the lineage, so
+/// The mention in a hook of certbot; `None` if it is none for renewals. A pre or post hook does not get the lineage, so
 /// that a post hook deploys only with `sync` or `--lineage`. `remedy` is how to make a deploy hook of it.
 fn if_deploying(mention: Mention, place: &Path, kind: &str, command: &str, remedy: &str) -> Option<Mention> {
     let command = without_comments(command);
-    let says = |wanted: &[&str]| words(&command).any(|word| wanted.contains(&word));
     match kind {
         "deploy" | "renew" => Some(mention),
-        "pre" | "post" if mention.is_err() || says(&NOT_DEPLOYING) => None,
-        "pre" | "post" if says(&["sync", "--lineage"]) => (kind == "post").then_some(mention),
-        "pre" | "post" => {
-            let detail = format!(
-                "{} runs edgecert as a {kind} hook, which does not get the renewed lineage",
-                text::path(place)
-            );
-            Some(Err(Subject::Hook.fail(detail, remedy)))
-        }
+        "post" if words(&command).any(|word| ["sync", "--lineage"].contains(&word)) => Some(mention),
+        "pre" | "post" => Some(mention.and_then(|_| {
+            let place = text::path(place);
+            let detail =
+                format!("{place} runs edgecert as a {kind} hook, which does not get the renewed lineage");
+            Err(Subject::Hook.fail(detail, remedy))
+        })),
         _ => None,
     }
 }
@@ -223,12 +206,6 @@ fn named_script(file: &Path, host: &Host<'_>) -> Option<String> {
 fn without_comments(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
     lines.map(|line| line.split(" #").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
-}
-
-/// Whether a shell reads the file that this word names, which then need not be executable.
-fn is_read_by_shell(words: &[&str], at: usize) -> bool {
-    let before = at.checked_sub(1).and_then(|before| words.get(before));
-    before.is_some_and(|word| ["sh", "bash", ".", "source"].contains(&file_name(Path::new(word))))
 }
 
 /// The words of a command, as far as no quotes are nested.
@@ -351,8 +328,6 @@ mod tests {
             "renew_hook = systemctl reload nginx",
             "renew_hook = true # edgecert",
             "renew_hook = /opt/plain.sh",
-            "pre_hook = edgecert sync",
-            "post_hook = edgecert status",
             "manual_auth_hook = edgecert",
             "# renew_hook = edgecert",
         ] {
@@ -363,6 +338,7 @@ mod tests {
             ("renew_hook = /usr/local/bin/edgecert plan", "`edgecert plan`, which deploys nothing"),
             ("renew_hook = edgecert doctor", "`edgecert doctor`, which deploys nothing"),
             ("renew_hook = edgecert status --json", "`edgecert status`, which deploys nothing"),
+            ("post_hook = edgecert status", "`edgecert status`, which deploys nothing"),
             ("renew_hook = /bin/edgecert", "/bin/edgecert, which does not exist or is not executable"),
             ("renew_hook = /opt/edgecert.sh", "/opt/edgecert.sh, which does not exist or is not executable"),
         ] {
@@ -374,6 +350,7 @@ mod tests {
             let remedy = format!("make the `{kind}` hook in /{RENEWAL} a deploy hook");
             assert_eq!(renewal(&format!("{kind}_hook = edgecert --json")), format!("{detail}; {remedy}"));
         }
+        assert!(renewal("pre_hook = edgecert sync").contains(" runs edgecert as a pre hook, "));
         let both = "renew_hook = edgecert\npost_hook = edgecert";
         assert_eq!(renewal(both), format!("/{RENEWAL} names edgecert"), "the deploy hook is not missing");
     }
@@ -392,16 +369,18 @@ mod tests {
         let place = |name: &str| format!("etc/letsencrypt/renewal-hooks/{name}");
         let script = "#!/bin/sh\nexec edgecert\n";
         let absent = format!("/{RENEWAL} does not name edgecert; run `ln");
+        let unusable =
+            "/PLACE is not executable, or a link that leads nowhere; run `chmod +x /PLACE`, or delete it";
         for (name, text, mode, expected) in [
             ("deploy/edge", script, 0o755, "/PLACE names edgecert"),
             ("deploy/edgecert", "-> /usr/local/bin/edgecert", 0, "/PLACE names edgecert"),
             ("deploy/to-the-edge", "-> /usr/local/bin/edgecert", 0, "/PLACE names edgecert"),
-            ("deploy/edgecert", "-> /usr/bin/edgecert", 0, "/PLACE leads nowhere; run `rm /PLACE`"),
-            ("deploy/edge", script, 0o644, "/PLACE is not executable; run `chmod +x /PLACE`"),
+            ("deploy/edgecert", "-> /usr/bin/edgecert", 0, unusable),
+            ("deploy/edge", script, 0o644, unusable),
             ("deploy/edge~", script, 0o755, &absent),
             ("deploy/edge", "# edgecert\n", 0o755, &absent),
-            ("pre/sync", "edgecert sync\n", 0o755, &absent),
-            ("post/edge", script, 0o644, &absent),
+            ("pre/sync", "edgecert sync\n", 0o755, "/PLACE runs edgecert as a pre hook, "),
+            ("post/edge", script, 0o644, unusable),
             ("post/sync", "edgecert sync\n", 0o755, "/PLACE names edgecert"),
             (
                 "post/edge",
@@ -414,17 +393,6 @@ mod tests {
             let place = place(name);
             let found = call((&place, text, mode));
             assert!(found.starts_with(&expected.replace("PLACE", &place)), "{name}: {found}");
-        }
-        let place = place("deploy/edgecert");
-        for (line, is_off) in [
-            ("no-directory-hooks", true),
-            ("no-directory-hooks = True", true),
-            ("no-directory-hooks = false", false),
-        ] {
-            let files = [own, (&place, script, 0o755), (CLI, line, 0o644)];
-            let found = found(&files, AcmeClient::Certbot, LIVE);
-            let off = format!("/{RENEWAL} does not name edgecert; remove `no-directory-hooks` from /{CLI}");
-            assert_eq!(found, if is_off { off } else { format!("/{place} names edgecert") }, "{line}");
         }
     }
 
@@ -477,7 +445,7 @@ mod tests {
             ("Le_DeployHook='nginx,'".into(), "/usr/local/bin/edgecert`"),
             (
                 format!("Le_ReloadCmd={}", encoded("nginx -s reload")),
-                "'HOOK; /usr/local/bin/edgecert'`, with the current command in place of HOOK",
+                "/usr/local/bin/edgecert`, with the current command and a semicolon before edgecert",
             ),
         ] {
             assert_eq!(

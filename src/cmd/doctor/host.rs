@@ -56,15 +56,10 @@ impl<'a> Host<'a> {
         files.find(|file| self.is_executable(&self.at(file)))
     }
 
-    /// The full path of edgecert: in a usual directory, or else of the program that runs `doctor`.
-    pub(super) fn edgecert(&self) -> PathBuf {
-        let own = || std::env::current_exe().unwrap_or_else(|_| "edgecert".into());
-        self.find("edgecert", USUAL_PATH).unwrap_or_else(own)
-    }
-
-    /// Its path as a word for a shell.
+    /// The full path of edgecert, as a word for a shell: in a usual directory, or else of the program that runs `doctor`.
     pub(super) fn program(&self) -> String {
-        shell_word(&text::path(&self.edgecert()))
+        let own = || std::env::current_exe().unwrap_or_else(|_| "edgecert".into());
+        shell_word(&text::path(&self.find("edgecert", USUAL_PATH).unwrap_or_else(own)))
     }
 
     /// The target of a link, or the file itself.
