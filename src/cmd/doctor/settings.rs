@@ -8,19 +8,29 @@ use crate::report::{Cell, Report, Table};
 use crate::settings::{EffectiveSetting, Layer};
 use crate::text;
 
-/// Lists the settings, in a table for the whole run, and one for the lineages with settings of their own. The most severe
-/// invalid one decides the exit code.
+/// Lists the settings of the run, then those that lineages have of their own. The most severe invalid one decides the exit
+/// code.
 pub(super) fn list(flags: &Layer, context: &Context, report: &mut Report) {
     let settings = context.effective_settings(flags);
     let kinds = settings.iter().filter_map(|setting| setting.error.as_ref()).map(Diagnostic::kind);
     report.exit_with(ErrorKind::most_severe(kinds).map_or(0, ErrorKind::exit_code), None);
     report.set("settings", settings.iter().map(to_json).collect::<Value>());
-    let (own, global): (Vec<_>, Vec<_>) = settings.iter().partition(|setting| setting.lineage.is_some());
-    report.push(table(&["setting", "value", "from"], &global));
-    if !own.is_empty() {
-        report.push("\n");
-        report.push(table(&["lineage", "setting", "value", "from"], &own));
+    let mut table = Table::new(&["setting", "value", "from", "lineage"]);
+    for setting in &settings {
+        let absent = match &setting.error {
+            Some(error) if error.is_missing => "missing",
+            Some(_) => "invalid",
+            None => "-",
+        };
+        let value = setting.value.as_deref().unwrap_or(absent);
+        let lineage = setting.lineage.as_deref().unwrap_or("-");
+        table.row([&setting.key, value, origin(setting), lineage].map(Cell::from));
+        if let Some(error) = &setting.error {
+            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            table.note(&text::sanitize(&format!("{error}{hint}")));
+        }
     }
+    report.push(table);
 }
 
 fn to_json(setting: &EffectiveSetting) -> Value {
@@ -35,25 +45,6 @@ fn to_json(setting: &EffectiveSetting) -> Value {
         "error": error.map(ToString::to_string),
         "hint": error.and_then(Diagnostic::hint).map(|hint| hint.to_string()),
     })
-}
-
-fn table(heads: &[&'static str], settings: &[&EffectiveSetting]) -> Table {
-    let mut table = Table::new(heads);
-    for setting in settings {
-        let absent = match &setting.error {
-            Some(error) if error.is_missing => "missing",
-            Some(_) => "invalid",
-            None => "-",
-        };
-        let value = setting.value.as_deref().unwrap_or(absent);
-        let cells = [setting.key.as_str(), value, origin(setting)];
-        table.row(setting.lineage.as_deref().into_iter().chain(cells).map(Cell::from));
-        if let Some(error) = &setting.error {
-            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-            table.note(&text::sanitize(&format!("{error}{hint}")));
-        }
-    }
-    table
 }
 
 fn origin(setting: &EffectiveSetting) -> &str {
