@@ -10,9 +10,6 @@ use crate::cmd::status::sync_failure;
 use crate::state::LastSync;
 use crate::text::humanize;
 
-/// Directories with `systemd/system`, which holds units.
-const UNIT_PARENTS: [&str; 4] = ["/etc", "/usr/local/lib", "/usr/lib", "/lib"];
-
 /// Judges the record as `status --check` does. `earliest_run` is the start of the earliest deployment, if any: after the
 /// first one, there is time to set up a timer.
 pub(super) fn check(
@@ -57,20 +54,13 @@ pub(super) fn check(
 
 /// How to run `sync` every hour with what this host has, for the first time at once if possible.
 fn set_up(host: &Host<'_>) -> String {
-    if host.uid != 0 || !host.has_systemd() {
-        let program = host.program();
-        return format!(
-            "run `crontab -e` and add the line: 17 * * * * {program} sync --splay 600; if a crontab has it, wait for its \
-             first run"
-        );
-    }
-    let enable = "systemctl enable --now edgecert-sync.timer && systemctl start edgecert-sync.service";
-    let has_unit = |parent: &&str| host.at(parent).join("systemd/system/edgecert-sync.timer").exists();
-    if UNIT_PARENTS.iter().any(has_unit) {
-        return format!("run `{enable}`");
+    if host.uid == 0 && host.has_systemd() {
+        return "run `systemctl enable --now edgecert-sync.timer && systemctl start edgecert-sync.service`"
+            .into();
     }
     format!(
-        "run `install -m 644 hooks/systemd/edgecert-sync.* /etc/systemd/system/ && {enable}` in the source directory"
+        "run `crontab -e` and add the line: 17 * * * * {} sync --splay 600; if a crontab has it, wait for its first run",
+        host.program()
     )
 }
 
@@ -166,11 +156,8 @@ mod tests {
         assert!(remedy(0).starts_with("run `crontab -e` and add the line: 17 * * * * /"), "{}", remedy(0));
         std::fs::create_dir_all(root.path().join("run/systemd/system")).unwrap();
         assert!(remedy(1000).starts_with("run `crontab -e`"), "the timer runs as root");
-        let enable = "systemctl enable --now edgecert-sync.timer && systemctl start edgecert-sync.service`";
-        assert!(remedy(0).starts_with("run `install -m 644 hooks/systemd/") && remedy(0).contains(enable));
-        let units = root.path().join("usr/lib/systemd/system");
-        std::fs::create_dir_all(&units).unwrap();
-        std::fs::write(units.join("edgecert-sync.timer"), "").unwrap();
-        assert_eq!(remedy(0), format!("run `{enable}"));
+        let enable =
+            "run `systemctl enable --now edgecert-sync.timer && systemctl start edgecert-sync.service`";
+        assert_eq!(remedy(0), enable);
     }
 }
