@@ -173,8 +173,6 @@ fn each_account_is_known() {
         assert!(has(&all, parts), "{parts:?}: {all:#?}");
     }
     assert!(!has(&all, ["no base URL is set", ""]), "{all:#?}");
-    let all = findings(pair.host.hook().env("EDGECERT_BASE_URL", first));
-    assert!(has(&all, ["overrides the base_url in 1 of the [[lineage]] entries", ""]), "{all:#?}");
 
     step("finding_about_the_files_is_reported_once");
     pair.lineage.write("privkey.pem", &Lineage::issued_for(&["a.example"]).read("privkey.pem"));

@@ -3,20 +3,15 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use time::OffsetDateTime;
-
 use super::finding::{DoctorFinding, Subject};
 use super::lineages::HostLineage;
 use crate::api::Site;
 use crate::deploy::AccountSnapshot;
 use crate::state::ServiceDeployments;
-use crate::text::{self, rfc3339};
+use crate::text;
 
-/// Maximum number of uncovered sites that are listed; the rest are counted.
-const MAX_NAMES: usize = 3;
-
-/// One finding for each lineage that is not managed, and for each problem, or a single `ok` finding for all covered sites;
-/// then those of the other sites.
+/// One finding for each lineage that is not managed but needed or attached, and for each problem, or a single `ok` finding
+/// for all covered sites; then those of the other sites.
 pub(super) fn check(account: &AccountSnapshot, lineages: &[&HostLineage]) -> Vec<DoctorFinding> {
     let sites = &account.listing.listing().sites.items;
     // The lineages that their renewals deploy to a site.
@@ -28,8 +23,9 @@ pub(super) fn check(account: &AccountSnapshot, lineages: &[&HostLineage]) -> Vec
     let mut findings = Vec::new();
     for lineage in lineages.iter().filter(|lineage| !lineage.is_managed) {
         let covered: Vec<&Site> = sites.iter().filter(|site| lineage.covers(&site.domain)).collect();
-        let have_others = covered.iter().all(|site| !deployed_to(site).is_empty());
-        findings.push(lineage.unmanaged_finding(&covered, have_others));
+        if lineage.is_deployed() || covered.iter().any(|site| deployed_to(site).is_empty()) {
+            findings.push(lineage.unmanaged_finding(&covered));
+        }
     }
     let (mut problems, mut explained) = (Vec::new(), HashSet::new());
     // The sites of each record, and their lineages.
@@ -66,55 +62,29 @@ pub(super) fn check(account: &AccountSnapshot, lineages: &[&HostLineage]) -> Vec
         problems.push(Subject::Record.fail(detail, remedy));
         explained.extend(domains);
     }
-    let blocked = lineages.iter().flat_map(|lineage| &lineage.blocked);
-    problems.extend(blocked.filter(|error| error.site().is_none_or(|site| !explained.contains(site))).map(
-        |error| {
+    for error in lineages.iter().flat_map(|lineage| &lineage.blocked) {
+        if error.site().is_none_or(|site| !explained.contains(site)) {
             let subject = if error.is_misuse() { Subject::Lineage } else { Subject::Record };
-            subject.failed(error.clone())
-        },
-    ));
-    let is_renewed_by_service = |site: &&Site| {
-        let record = site.cert_id.and_then(|id| account.listing.record(id));
-        record.is_some_and(|record| record.is_system_issued)
-    };
-    let (renewed, others): (Vec<&Site>, Vec<&Site>) = sites.iter().partition(is_renewed_by_service);
+            problems.push(subject.failed(error.clone()));
+        }
+    }
     let (covered, uncovered): (Vec<&Site>, Vec<&Site>) =
-        others.into_iter().partition(|site| lineages.iter().any(|lineage| lineage.is_for(&site.domain)));
-    if problems.is_empty() && uncovered.len() < sites.len() {
+        sites.iter().partition(|site| lineages.iter().any(|lineage| lineage.is_for(&site.domain)));
+    if problems.is_empty() && !covered.is_empty() {
         let covered = text::count(covered.len(), "site");
-        let renewed = match renewed.len() {
-            0 => String::new(),
-            number => format!("; {} renewed by the service", text::count(number, "site")),
-        };
-        problems.push(Subject::Site.ok(format!("{covered}, each covered by one lineage{renewed}")));
+        problems.push(Subject::Site.ok(format!("{covered}, each covered by one lineage")));
     }
     findings.extend(problems);
-    findings.extend(uncovered_sites(uncovered, &account.deployments));
-    findings
-}
-
-/// Reports sites that no lineage of this host covers. Usually another host of the account renews them. Warns about those
-/// that no host can be renewing, of each kind in one finding, and notes the others.
-fn uncovered_sites(sites: Vec<&Site>, deployments: &ServiceDeployments) -> Vec<DoctorFinding> {
-    let expiry = |site: &&Site| left_expiry(site, deployments);
-    let (left, rest): (Vec<&Site>, Vec<&Site>) = sites.into_iter().partition(|site| expiry(site).is_some());
-    let (bare, others): (Vec<&Site>, Vec<&Site>) =
-        rest.into_iter().partition(|site| site.is_unbound() && site.serves_https());
-    let mut findings = Vec::new();
-    if let Some(at) = left.iter().filter_map(expiry).min() {
+    // Usually the service or another host of the account renews them.
+    let (unrenewed, others): (Vec<&Site>, Vec<&Site>) =
+        uncovered.into_iter().partition(|site| is_unrenewed(site, &account.deployments));
+    let names = |sites: &[&Site]| text::list(sites.iter().map(|site| &site.domain));
+    if !unrenewed.is_empty() {
+        let names = names(&unrenewed);
         let detail = format!(
-            "no lineage of this host covers {} any more; the certificates deployed earlier stay in place, the first until {}",
-            names(&left),
-            rfc3339(at)
+            "no lineage of this host covers {names}, and no other host seems to deploy a certificate there"
         );
-        let remedy = "add the names to a certificate that edgecert deploys, or let another host renew them";
-        findings.push(Subject::Site.warn(detail, remedy));
-    }
-    if !bare.is_empty() {
-        let (verb, them) = if bare.len() == 1 { ("has", "it") } else { ("have", "them") };
-        let names = names(&bare);
-        let detail = format!("{names} {verb} no certificate, and no lineage of this host covers {them}");
-        let remedy = "add the names to a certificate that edgecert deploys, or let the service issue one";
+        let remedy = "add the names to a certificate that edgecert deploys, or let another host or the service renew them";
         findings.push(Subject::Site.warn(detail, remedy));
     }
     if !others.is_empty() {
@@ -125,14 +95,10 @@ fn uncovered_sites(sites: Vec<&Site>, deployments: &ServiceDeployments) -> Vec<D
     findings
 }
 
-/// Expiry of the certificate that this host deployed to a site earlier.
-fn left_expiry(site: &Site, deployments: &ServiceDeployments) -> Option<OffsetDateTime> {
-    let leaf = &deployments.stored_in(site.cert_id?)?.leaf;
-    let is_covered = site.domain.is_covered_by_any(leaf.names.iter().map(String::as_str));
-    is_covered.then_some(leaf.not_after)
-}
-
-fn names(sites: &[&Site]) -> String {
-    let domains = sites.iter().map(|site| &site.domain);
-    if sites.len() > MAX_NAMES { text::list_first(domains, MAX_NAMES - 1) } else { text::list(domains) }
+/// Whether a site has no certificate, or the one that this host deployed earlier.
+fn is_unrenewed(site: &Site, deployments: &ServiceDeployments) -> bool {
+    match site.cert_id.and_then(|id| deployments.stored_in(id)) {
+        Some(deployed) => site.domain.is_covered_by_any(deployed.leaf.names.iter().map(String::as_str)),
+        None => site.is_unbound() && site.serves_https(),
+    }
 }

@@ -1,9 +1,7 @@
 //! The lineages of this host: those that edgecert manages, and a dry run of their deployments; and those that ACME clients
 //! keep besides.
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::{fs, io};
 
 use time::OffsetDateTime;
 
@@ -22,7 +20,6 @@ use crate::hint::Place;
 use crate::inventory;
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names, hosts};
-use crate::outcome::Outcome;
 use crate::report::Report;
 use crate::settings::{Guards, LineageEntry, Settings};
 use crate::source::{AcmeClient, Source};
@@ -134,19 +131,13 @@ impl HostLineage {
             let is_about_files = error.kind() == ErrorKind::NoInput;
             let is_missing = is_about_files && error.is_misuse();
             let error = error.placed(&report.place);
-            let failed =
-                vec![Subject::Lineage.failed(if is_missing { error.hint(MISSING_HINT) } else { error })];
+            let error = if is_missing { error.hint(MISSING_HINT) } else { error };
+            let failed = vec![Subject::Lineage.failed(error)];
             findings.extend(if is_about_files { failed } else { account.named(failed) });
         }
         let Some(leaf) = &self.leaf else { return findings };
-        let names = text::list(&leaf.names);
-        let mut sites = report.deployed.sites.iter().map(|site| &site.outcome).peekable();
-        if sites.peek().is_some() && sites.all(|outcome| *outcome == Outcome::Skipped) {
-            let detail = format!("{} covers no site of the account, only {names}", self.title);
-            let skipped = DoctorFinding { status: Status::Warn, ..Subject::Lineage.ok(detail) };
-            findings.extend(account.named(vec![skipped]));
-        } else if findings.is_empty() {
-            findings.push(Subject::Lineage.ok(format!("{}: {names}", self.title)));
+        if findings.is_empty() {
+            findings.push(Subject::Lineage.ok(format!("{}: {}", self.title, text::list(&leaf.names))));
         }
         findings.push(self.hook.clone());
         findings.extend(self.not_renewed(leaf, now));
@@ -159,17 +150,13 @@ impl HostLineage {
     }
 
     /// Reports a lineage of a client that covers these sites, but was never deployed or configured.
-    pub(super) fn unmanaged_finding(&self, sites: &[&Site], is_covered_by_others: bool) -> DoctorFinding {
+    pub(super) fn unmanaged_finding(&self, sites: &[&Site]) -> DoctorFinding {
         let covers = format!("{} covers {}", self.title, text::list(sites.iter().map(|site| &site.domain)));
         match &self.hook {
             DoctorFinding { status: Status::Ok, detail, .. } => {
                 let detail = format!("{covers}, but was never deployed; {detail}");
                 Subject::Hook.warn(detail, format!("run `edgecert {}`", self.source.flags()))
             }
-            _ if is_covered_by_others => Subject::Hook.warn(
-                format!("{covers}, as another lineage does, and no hook deploys it"),
-                "ignore it, or delete the lineage that is not needed",
-            ),
             DoctorFinding { status: Status::Fail, detail, remedy, .. } => {
                 Subject::Hook.fail(format!("{covers}, but {detail}"), remedy.clone().unwrap_or_default())
             }
@@ -213,23 +200,13 @@ impl HostLineage {
     }
 }
 
-/// Finds the lineages of ACME clients, and reports directories that cannot be searched.
-pub(super) fn find(host: &Host<'_>, findings: &mut Vec<DoctorFinding>) -> Vec<Source> {
+/// Finds the lineages of the ACME clients that have a directory for each.
+pub(super) fn find(host: &Host<'_>) -> impl Iterator<Item = Source> {
     let acme_sh = host.env.path("LE_CONFIG_HOME").or_else(|| host.env.path("LE_WORKING_DIR"));
     let acme_sh = acme_sh.or_else(|| host.env.path("HOME").map(|home| home.join(".acme.sh")));
-    let lego = host.env.path("LEGO_PATH").map(|path| path.join("certificates"));
-    let parents: Vec<PathBuf> = DIRECTORIES.iter().map(|path| host.at(path)).chain(acme_sh).collect();
-    for directory in parents.iter().chain(&lego) {
-        if fs::read_dir(directory).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
-            let detail = format!("cannot search {} for lineages: permission denied", text::path(directory));
-            let remedy = "run edgecert as the user that the ACME client runs as";
-            findings.push(Subject::Lineage.warn(detail, remedy));
-        }
-    }
-    let directories = parents.iter().flat_map(|path| entries(path)).filter(|path| path.is_dir());
-    let files = lego.iter().flat_map(|path| entries(path));
-    let certificates = files.filter(|path| path.extension().is_some_and(|ending| ending == "crt"));
-    directories.chain(certificates).filter_map(|path| Source::at(&path).ok()).collect()
+    let parents = DIRECTORIES.into_iter().map(|path| host.at(path)).chain(acme_sh);
+    let directories = parents.flat_map(|path| entries(&path)).filter(|path| path.is_dir());
+    directories.filter_map(|path| Source::at(&path).ok())
 }
 
 /// Reports that no lineage of this host covers a site of the account.
@@ -263,6 +240,8 @@ fn open_key(source: &Source) -> Option<DoctorFinding> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::env::Env;
 
@@ -279,32 +258,23 @@ mod tests {
             "home/.acme.sh/*.c.example_ecc/*.c.example.cer",
             "home/.acme.sh/*.c.example_ecc/*.c.example.key",
             "home/.acme.sh/ca/account.json",
-            "lego/certificates/d.example.crt",
-            "lego/certificates/d.example.issuer.crt",
-            "lego/certificates/d.example.key",
-            "lego/certificates/e.example.crt",
-            "lego/certificates/e.example.key",
         ] {
             fs::create_dir_all(at(path).parent().unwrap()).unwrap();
             fs::write(at(path), "").unwrap();
         }
-        let env: Env = [("HOME", at("home")), ("LEGO_PATH", at("lego"))].into_iter().collect();
-        let mut findings = Vec::new();
-        let found = find(&Host::new(root.path().to_owned(), &env), &mut findings);
-        let line = |source: &Source| {
+        let env: Env = [("HOME", at("home"))].into_iter().collect();
+        let host = Host::new(root.path().to_owned(), &env);
+        let line = |source: Source| {
             let cert = source.files.cert.strip_prefix(root.path()).unwrap();
             format!("{} {}", source.client, cert.display())
         };
         assert_eq!(
-            found.iter().map(line).collect::<Vec<_>>(),
+            find(&host).map(line).collect::<Vec<_>>(),
             [
                 "certbot etc/letsencrypt/live/a.example/fullchain.pem",
                 "certbot var/lib/dehydrated/certs/b.example/fullchain.pem",
                 "acme.sh home/.acme.sh/*.c.example_ecc/fullchain.cer",
-                "files lego/certificates/d.example.crt",
-                "files lego/certificates/e.example.crt",
             ]
         );
-        assert_eq!(findings, []);
     }
 }

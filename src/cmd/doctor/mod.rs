@@ -125,11 +125,8 @@ impl Doctor<'_> {
                 earliest_run = earliest_run.into_iter().chain([state.begun_at]).min();
             }
             match source {
-                Ok(_) if is_unclaimed => {
-                    let detail = format!("{name} is left alone: no [[lineage]] entry is for its account");
-                    let remedy = format!("to forget it, run `edgecert status --forget {name}`");
-                    self.findings.push(Subject::Lineage.warn(detail, remedy));
-                }
+                // `sync` leaves it alone, and says so.
+                Ok(_) if is_unclaimed => {}
                 Ok(source) => {
                     let host = self.host;
                     let target = |given: &Given| self.target(&given.settings, entry);
@@ -157,9 +154,8 @@ impl Doctor<'_> {
             // Resolved once, as there may be thousands of either.
             let managed: HashSet<PathBuf> =
                 lineages.iter().map(|lineage| lineage.source.real_path()).collect();
-            let found = lineages::find(self.host, &mut self.findings).into_iter();
             let target = |_: &Given| Some((Arc::clone(settings), 0));
-            let unmanaged = found
+            let unmanaged = lineages::find(self.host)
                 .filter(|source| !managed.contains(&source.real_path()))
                 .filter_map(|source| HostLineage::new((source, None), None, target, self.host));
             let covers_site = |lineage: &HostLineage| sites.iter().any(|site| lineage.covers(&site.domain));
@@ -183,10 +179,7 @@ impl Doctor<'_> {
         let (settings, is_complete) = match self.layers.resolve(recorded, entry) {
             Ok(settings) => (settings, true),
             Err(error) => {
-                // A missing setting is a finding about the run.
-                if !error.is_missing {
-                    self.findings.push(Subject::Settings.failed(error));
-                }
+                self.findings.push(Subject::Settings.failed(error));
                 (self.layers.incomplete(recorded, entry).ok()?, false)
             }
         };

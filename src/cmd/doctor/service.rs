@@ -35,11 +35,6 @@ impl Account {
     /// Lists the account. Without an API key, an empty one is sent.
     pub(super) async fn list(&mut self) -> Vec<DoctorFinding> {
         let mut findings = Vec::new();
-        if let Some(proxy) = &self.settings.proxy {
-            let origin = proxy.variable.unwrap_or("the setting proxy");
-            let detail = format!("requests go through the proxy {}, from {origin}", proxy.text());
-            findings.push(Subject::Service.ok(detail));
-        }
         let deadline = Deadline::after(self.settings.timeout);
         match self.clients.client(&self.settings, Redactor::default(), deadline) {
             Err(error) => findings.push(Subject::Tls.failed(error)),
@@ -96,7 +91,6 @@ fn request_failed(error: &AttemptError) -> DoctorFinding {
     };
     subject.failed(match error {
         E::NoResponse { .. } => known.hint("check the base URL, DNS, routes, firewall and proxy"),
-        E::Unavailable { .. } => known.hint("try again later; `edgecert sync` retries deployments"),
         E::Refused { .. } | E::NotOk { .. } => known.hint("see the message of the service"),
         _ => known,
     })

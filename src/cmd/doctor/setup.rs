@@ -10,7 +10,7 @@ use super::host::Host;
 use crate::context::Context;
 use crate::error::{Diagnostic as _, shell_word, write_hint};
 use crate::file;
-use crate::settings::{Connection, Layer, Layers, LineageEntry, Program, SettingsError, default_paths};
+use crate::settings::{Layer, Layers, Program, SettingsError, default_paths};
 use crate::text;
 
 /// Permissions that a state directory must not give: write for the group, anything for others.
@@ -35,25 +35,27 @@ pub(super) fn check(context: &Context, layers: &Layers<'_>, host: &Host<'_>) -> 
     if let (Ok(_), Err(error)) = (&base_url, layers.incomplete(&Layer::default(), None)) {
         findings.push(Subject::Settings.failed(error));
     }
-    let is_unset = matches!((&base_url, &api_key), (Err(url), Err(key)) if url.is_missing && key.is_missing);
-    // An invalid file may hold them.
-    let is_certain = file.require_valid().is_ok();
-    let names_all = |own: &Connection| own.base_url.is_some() && own.api_key_file.is_some();
-    let are_accounts_known =
-        !layers.file.lineages.is_empty() && connections(layers).all(|(_, own)| names_all(own));
-    if is_certain && is_unset && !are_accounts_known {
-        let path = if host.uid == 0 { "/etc/edgecert/config.toml" } else { "~/.config/edgecert/config.toml" };
-        let remedy = format!("write {path} with base_url and api_key_file");
-        findings.push(Subject::BaseUrl.fail("neither a base URL nor an API key is set", remedy));
+    // An invalid file may hold what is missing.
+    let is_reported = |error: &SettingsError| !error.is_missing || file.require_valid().is_ok();
+    match (base_url, api_key) {
+        (Err(url), Err(key)) if url.is_missing && key.is_missing => {
+            // Entries have accounts of their own.
+            if is_reported(&url) && layers.file.lineages.is_empty() {
+                let home = if host.uid == 0 { "/etc" } else { "~/.config" };
+                let remedy = format!("write {home}/edgecert/config.toml with base_url and api_key_file");
+                findings.push(Subject::BaseUrl.fail("neither a base URL nor an API key is set", remedy));
+            }
+        }
+        (base_url, api_key) => {
+            match base_url {
+                Ok(url) => findings.push(Subject::BaseUrl.ok(url.to_string())),
+                Err(error) => findings.extend(is_reported(&error).then(|| Subject::BaseUrl.failed(error))),
+            }
+            // Only the service can tell whether a key is valid.
+            let unusable = api_key.err().filter(is_reported);
+            findings.extend(unusable.map(|error| Subject::ApiKey.failed(error)));
+        }
     }
-    let is_reported = |error: &SettingsError| !error.is_missing || (is_certain && !is_unset);
-    match base_url {
-        Ok(url) => findings.push(Subject::BaseUrl.ok(url.to_string())),
-        Err(error) => findings.extend(is_reported(&error).then(|| Subject::BaseUrl.failed(error))),
-    }
-    // Only the service can tell whether a key is valid.
-    let unusable = api_key.err().filter(is_reported);
-    findings.extend(unusable.map(|error| Subject::ApiKey.failed(error)));
     findings.extend(check_entries(layers));
     findings.extend(file.on_failure.as_ref().and_then(check_on_failure));
     if let (Some(_), Some(path)) = (&file.heartbeat_url, &file.path)
@@ -67,29 +69,13 @@ pub(super) fn check(context: &Context, layers: &Layers<'_>, host: &Host<'_>) -> 
     findings
 }
 
-fn connections<'a>(layers: &'a Layers<'_>) -> impl Iterator<Item = (&'a LineageEntry, &'a Connection)> {
-    layers.file.lineages.iter().map(|entry| (entry, &entry.layer.connection))
-}
-
-/// Reports a flag or a variable that comes before the services of entries, and entries that send the key of the top of the
-/// file to another service, probably by oversight.
+/// Reports entries that send the key of the top of the file to another service, probably by oversight.
 fn check_entries(layers: &Layers<'_>) -> Vec<DoctorFinding> {
+    let top = &layers.file.layer.connection;
+    let (Some(global), Some(key)) = (&top.base_url, &top.api_key_file) else { return Vec::new() };
     let mut findings = Vec::new();
-    if let Some(url) = &layers.given.connection.base_url {
-        let is_hidden = |own: &Connection| own.base_url.as_ref().is_some_and(|own| own != url);
-        let hidden = connections(layers).filter(|(_, own)| is_hidden(own)).count();
-        let detail = format!(
-            "{url}, from a flag or a variable, overrides the base_url in {hidden} of the [[lineage]] entries"
-        );
-        let remedy = "set it as base_url in the configuration file instead";
-        findings.extend((hidden > 0).then(|| Subject::Settings.warn(detail, remedy)));
-    }
-    let Connection { base_url: Some(global), api_key_file: Some(key), .. } = &layers.file.layer.connection
-    else {
-        return findings;
-    };
-    for (entry, own) in connections(layers).filter(|(_, own)| own.api_key_file.is_none()) {
-        if let Some(url) = own.base_url.as_ref().filter(|url| *url != global) {
+    for entry in layers.file.lineages.iter().filter(|entry| entry.layer.connection.api_key_file.is_none()) {
+        if let Some(url) = entry.layer.connection.base_url.as_ref().filter(|url| *url != global) {
             let (path, key) = (text::path(entry.path()), text::path(key));
             let detail = format!("the [[lineage]] entry of {path} sends the API key in {key} to {url}");
             let remedy = "if the key is not for that service, set `api_key_file` in the entry";

@@ -118,7 +118,7 @@ fn failing_service_is_named() {
     assert_only_fault(&output, begins, "check the base URL");
     service.add_fault(Fault::status("GET /api/certs", 503).times(2));
     let output = call().exits_with(75);
-    assert_only_fault(&output, "fail service: the service is unavailable (503)", "try again later");
+    assert_only_fault(&output, "fail service: the service is unavailable (503)", "again later");
     service.add_fault(Fault::status("GET /api/certs", 503).times(1));
     call().succeeds();
 
