@@ -5,7 +5,6 @@ mod progress_line;
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::thread::{self, ThreadId};
 
@@ -40,9 +39,10 @@ impl Ui {
         self.stdout
     }
 
-    /// The width of standard output; `None` if it is not a terminal.
+    /// The columns of standard output; `None` if it is not a terminal, or if they are unknown.
     pub fn width(&self) -> Option<usize> {
-        width(&io::stdout())
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        Some(usize::from(size.ws_col)).filter(|width| *width > 0)
     }
 
     /// Reserves standard output for the first thread that calls this. Any other thread blocks until the process exits.
@@ -101,7 +101,7 @@ impl Ui {
 
     /// Returns what shows the progress on standard error, or nothing unless that is a terminal.
     pub fn progress(&self) -> impl Progress + use<> {
-        ProgressLine { is_shown: self.shows_progress, unicode: self.stderr.unicode }
+        ProgressLine { is_shown: self.shows_progress }
     }
 
     /// Starts logging to standard error: warnings, with `-v` also steps, with `-vv` everything.
@@ -121,12 +121,6 @@ fn style(stream: &impl IsTerminal, env: &Env) -> Style {
     let is_terminal = stream.is_terminal();
     let colour = is_terminal && env.raw("NO_COLOR").is_none() && !is_dumb(env);
     Style { colour, unicode: is_terminal && is_utf8(env) }
-}
-
-/// The columns of a terminal; `None` if the stream is not a terminal, or if they are unknown.
-fn width(stream: &impl AsFd) -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(stream).ok()?;
-    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
 /// Whether the terminal does not support escape sequences.

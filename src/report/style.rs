@@ -1,4 +1,4 @@
-//! The style of an output stream: colour, signs and width.
+//! The style of an output stream: colour and signs.
 
 use clap::builder::styling::{AnsiColor, Style as Ansi};
 

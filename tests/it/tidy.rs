@@ -77,7 +77,7 @@ const IMPORTS: [(&str, &str); 42] = [
          leaf names notify outcome plan progress report runtime secret settings sightings source state \
          sync text trust verify",
     ),
-    ("ui", "clock env error file progress report text"),
+    ("ui", "env error file progress report text"),
     ("lib", ""),
     // The build script.
     ("build", ""),
