@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::json;
+
 use super::write::{self, Part};
 use crate::bundle::{Bundle, Files};
 use crate::cli::{DownloadArgs, WaitArgs};
@@ -71,11 +73,8 @@ pub(super) async fn run(
     let mut parts = vec![Part { path: cert.clone(), content: &chain, mode: 0o644 }];
     parts.extend(secret.map(|secret| Part { path: key.clone(), content: secret.expose(), mode: 0o600 }));
     write::all(&parts, &args.out, args.force)?;
-    let files = serde_json::json!({
-        "cert": text::path(&cert),
-        "key": secret.map(|_| text::path(&key)),
-    });
-    report.set("files", files);
+    let key_file = secret.map(|_| text::path(&key));
+    report.set("files", json!({"cert": text::path(&cert), "key": key_file}));
     for part in &parts {
         report.push(format!("wrote {}", text::path(&part.path)));
     }
@@ -107,21 +106,17 @@ fn describe(bundle: &Bundle, id: u64, report: &mut Report) -> Option<String> {
         report.warnings.push(format!("certificate {id} expired at {}", rfc3339(leaf.not_after)));
     }
     let names: Vec<String> = leaf.names().iter().map(|name| text::sanitize(name)).collect();
-    let pairs = bundle.key.as_ref().map(|key| match key {
-        Ok(key) if key.pairs_with(&leaf.public_key) => Ok(()),
-        Ok(_) => Err(format!("the private key of certificate {id} does not belong to it")),
-        Err(defect) => {
-            let found = &defect.found;
-            Err(format!("instead of the private key of certificate {id}, the service sent {found}"))
-        }
-    });
-    report.set("paired", pairs.as_ref().map(Result::is_ok));
-    let pairing = match &pairs {
+    let key = bundle.key.as_ref();
+    let is_paired = key.map(|key| key.as_ref().is_ok_and(|key| key.pairs_with(&leaf.public_key)));
+    report.set("paired", is_paired);
+    let pairing = match is_paired {
         None => "",
-        Some(Ok(())) => "; key and certificate match",
-        Some(Err(_)) => "; key and certificate do NOT match",
+        Some(true) => "; key and certificate match",
+        Some(false) => {
+            report.warnings.push(format!("the private key of certificate {id} does not belong to it"));
+            "; key and certificate do NOT match"
+        }
     };
-    report.warnings.extend(pairs.and_then(Result::err));
     let expiry = people::expiry(leaf.not_after, now);
     Some(format!("certificate {id}: {}; {expiry}{pairing}", text::list(&names)))
 }

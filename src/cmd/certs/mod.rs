@@ -5,8 +5,10 @@ mod write;
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::session::{Session, require_complete};
-use crate::api::{ApiObject, Record};
+use crate::api::ApiObject;
 use crate::cli::{CertsCommand, WaitArgs};
 use crate::context::Context;
 use crate::error::CommandError;
@@ -40,8 +42,14 @@ async fn list_records(
     report.set("certs", records.items.iter().map(|record| &record.json).collect::<Vec<_>>());
     report.set("bound_sites", &bound);
     let mut table = Table::new(&["id", "domain", "name", "type", "sites bound"]);
-    for record in &records.items {
-        table.row(cells(record, &bound).map(Into::into));
+    for ApiObject { known, json } in &records.items {
+        let text = |name| json.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let kind = if known.is_system_issued { Some("lets") } else { text("type") };
+        let sites = bound.get(&known.id).map_or_else(|| "-".to_owned(), |sites| sites.join(", "));
+        let domains: Vec<String> = known.domains.iter().map(ToString::to_string).collect();
+        let domains = if domains.is_empty() { "-".to_owned() } else { domains.join(", ") };
+        let [name, kind] = [text("name"), kind].map(|text| text.unwrap_or("-"));
+        table.row([&*known.id.to_string(), &domains, name, kind, &sites].map(Into::into));
     }
     report.push(table);
     if records.items.is_empty() {
@@ -49,16 +57,4 @@ async fn list_records(
     }
     require_complete(&records)?;
     require_complete(&sites)
-}
-
-fn cells(record: &ApiObject<Record>, bound: &BTreeMap<u64, Vec<String>>) -> [String; 5] {
-    let known = &record.known;
-    let text = |name| record.json.get(name).and_then(serde_json::Value::as_str);
-    let kind = if known.is_system_issued { Some("lets") } else { text("type") };
-    let kind = kind.filter(|kind| !kind.is_empty()).unwrap_or("-");
-    let domains: Vec<String> = known.domains.iter().map(ToString::to_string).collect();
-    let name = text("name").unwrap_or("-");
-    let sites = bound.get(&known.id).map_or_else(|| "-".to_owned(), |sites| sites.join(", "));
-    let domains = if domains.is_empty() { "-".to_owned() } else { domains.join(", ") };
-    [known.id.to_string(), domains, name.to_owned(), kind.to_owned(), sites]
 }
