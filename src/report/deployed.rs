@@ -71,11 +71,8 @@ impl Deployed {
 
     /// The most severe outcome of the required sites, or of the others if none is required.
     pub(crate) fn outcome(&self) -> Option<&Outcome> {
-        let most_severe = |is_required: bool| {
-            let sites = self.sites.iter().filter(|site| site.is_required == is_required);
-            sites.map(|site| &site.outcome).min()
-        };
-        most_severe(true).or_else(|| most_severe(false))
+        let sites = self.sites.iter().map(|site| (!site.is_required, &site.outcome));
+        sites.min().map(|(_, outcome)| outcome)
     }
 }
 

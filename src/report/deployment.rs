@@ -1,33 +1,40 @@
-//! The text of the reports of `deploy` and `check`: the certificate, then a line for each step and site, failures last.
+//! The text of the reports of `deploy`, `plan` and `check`: the certificate, then a line for each check, step and site,
+//! failures last.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use unicode_width::UnicodeWidthStr as _;
 
+use super::deployed::ServedLeaf;
 use super::style::Sign;
 use super::text::{Block, Line, finding_counts, finding_line};
-use super::{CertificateReport, Deployed, Report, SiteReport, UploadReport, plan};
+use super::{Deployed, Report, ServingReport, SiteReport, UploadReport};
 use crate::check::{Check, Finding, Status};
 use crate::clock;
 use crate::error::{MAX_NAMED, first_names};
+use crate::names::Domain;
 use crate::outcome::Outcome;
+use crate::plan::{Step, StepAction};
 use crate::text::{count, list, people, sanitize};
 
-/// Sites that share an outcome are listed up to this number, and otherwise counted. Of sites that failed, fewer are
-/// listed, and the first are named.
-const MAX_LISTED: usize = 8;
 const GAP: &str = "  ";
+/// Words for what happens to sites, in the order of the last line.
+const WORDS: [&str; 7] = ["create", "replace", "bind", "upload", "blocked", "skipped", "unchanged"];
 
 pub(super) fn blocks(report: &Report) -> Vec<Block> {
     let body = &report.deployed;
     let mut blocks = Vec::new();
-    blocks.extend(body.certificate.as_ref().map(|certificate| Block::from(header(certificate))));
+    if let Some(certificate) = &body.certificate {
+        let names = first_names(certificate.leaf.names.iter().map(String::as_str));
+        let expiry = people::expiry(certificate.leaf.not_after, clock::now());
+        blocks.push(format!("{names}   {}, {expiry}", certificate.key_type).into());
+    }
     match &body.plan {
         _ if report.command() == "check" => {
             blocks.push(Block::Lines(body.checks.iter().map(check).collect()));
             blocks.push(finding_counts(body.checks.iter().map(|finding| finding.status)).into());
         }
-        Some(steps) => blocks.extend(plan::blocks(steps, body)),
+        Some(steps) => blocks.extend(planned(steps, body)),
         None => {
             let mut steps: Vec<Line> = checked(&body.checks).into_iter().collect();
             steps.extend(uploads(body));
@@ -45,13 +52,6 @@ pub(super) fn blocks(report: &Report) -> Vec<Block> {
     blocks
 }
 
-/// Names, key type and expiry of the certificate.
-fn header(certificate: &CertificateReport) -> String {
-    let names = first_names(certificate.leaf.names.iter().map(String::as_str));
-    let expiry = people::expiry(certificate.leaf.not_after, clock::now());
-    format!("{names}   {}, {expiry}", certificate.key_type)
-}
-
 /// The line of a finding. An error gives the hint of a failed one.
 fn check(finding: &Finding) -> Line {
     let hint = finding.hint.as_ref().filter(|_| finding.status != Status::Fail).map(ToString::to_string);
@@ -59,7 +59,7 @@ fn check(finding: &Finding) -> Line {
 }
 
 /// Says that no site needs anything, so that nothing was sent or would be.
-pub(super) fn nothing_to_do(report: &Deployed) -> Option<&'static str> {
+fn nothing_to_do(report: &Deployed) -> Option<&'static str> {
     let outcomes = || report.sites.iter().map(|site| &site.outcome);
     let is_current = |outcome: &Outcome| matches!(outcome, Outcome::Served | Outcome::Synced);
     if report.changed || report.sites.is_empty() || !report.uploads.is_empty() {
@@ -74,7 +74,7 @@ pub(super) fn nothing_to_do(report: &Deployed) -> Option<&'static str> {
 }
 
 /// The line of the local checks: all of them, or those that failed. The errors and warnings give the reasons.
-pub(super) fn checked(checks: &[Finding]) -> Option<Line> {
+fn checked(checks: &[Finding]) -> Option<Line> {
     let with = |statuses: &[Status]| {
         // That files can be read goes without saying.
         let told =
@@ -99,33 +99,28 @@ fn uploads(report: &Deployed) -> Vec<Line> {
     let stored: Vec<&UploadReport> = report.uploads.iter().filter(|upload| upload.id.is_some()).collect();
     // The domain is that of a site below, unless there was no listing.
     let is_named = stored.len() > 1 || report.sites.iter().any(|site| site.id.is_none());
-    stored.iter().map(|upload| upload_line(upload, is_named, report)).collect()
-}
-
-fn upload_line(upload: &UploadReport, is_named: bool, report: &Deployed) -> Line {
-    let id = upload.id.map_or_else(|| "?".to_owned(), |id| id.to_string());
-    // As they were read afterwards, or as the service said when it created the record.
-    let is_bound = |site: &&SiteReport| {
-        site.id.is_some() && (site.cert_id, &site.service) == (upload.id, &upload.service)
+    let line = |upload: &UploadReport| {
+        // As they were read afterwards, or as the service said when it created the record.
+        let is_bound = |site: &&SiteReport| {
+            site.id.is_some() && (site.cert_id, &site.service) == (upload.id, &upload.service)
+        };
+        let listed = upload.bound_sites.as_array().map_or(0, Vec::len);
+        let bound = report.sites.iter().filter(is_bound).count().max(listed);
+        let parts = [
+            upload.id.map(|id| format!("certificate {id}")),
+            is_named.then(|| format!(" for {}", sanitize(&upload.domain))),
+            upload.service.as_ref().map(|service| format!(" at {service}")),
+            upload.created.map(|created| if created { " (created)" } else { " (replaced)" }.to_owned()),
+            (bound > 0).then(|| format!(", bound to {}", count(bound, "site"))),
+            (!upload.ok).then(|| "; the response does not confirm it".to_owned()),
+        ];
+        let sign = if upload.ok { Sign::Ok } else { Sign::Warning };
+        Line::new(sign, &"uploaded", parts.into_iter().flatten().collect())
     };
-    let listed = upload.bound_sites.as_array().map_or(0, Vec::len);
-    let bound = report.sites.iter().filter(is_bound).count().max(listed);
-    let key_match = upload.key_match.as_ref().filter(|key| !matches!(key.as_str(), "ok" | "unverified"));
-    let parts = [
-        Some(format!("certificate {id}")),
-        is_named.then(|| format!(" for {}", sanitize(&upload.domain))),
-        upload.service.as_ref().map(|service| format!(" at {service}")),
-        upload.created.map(|created| if created { " (created)" } else { " (replaced)" }.to_owned()),
-        (bound > 0).then(|| format!(", bound to {}", count(bound, "site"))),
-        key_match.map(|other| format!(", key_match: {}", sanitize(other))),
-        (upload.attempts > 1).then(|| format!(", after {}", count(upload.attempts as usize, "attempt"))),
-        (!upload.ok).then(|| "; the response does not confirm it".to_owned()),
-    ];
-    let sign = if upload.ok { Sign::Ok } else { Sign::Warning };
-    Line::new(sign, &"uploaded", parts.into_iter().flatten().collect())
+    stored.into_iter().map(line).collect()
 }
 
-/// The sites, failures last. Many that share an outcome are counted.
+/// The sites, failures last. Many that share an outcome are counted; the first of those that failed are named.
 fn sites(sites: &[SiteReport]) -> Vec<Line> {
     // An upload without a listing says no more about its site than the line of the upload.
     let sites = sites.iter().filter(|site| !(site.id.is_none() && site.outcome == Outcome::Uploaded));
@@ -134,10 +129,8 @@ fn sites(sites: &[SiteReport]) -> Vec<Line> {
         let detail = site.detail.clone().filter(|_| !site.is_explained).unwrap_or_default();
         groups.entry((sign(site), site.outcome.to_string(), detail)).or_default().push(site);
     }
-    let max = |sign: Sign| if sign < Sign::Warning { MAX_LISTED } else { MAX_NAMED };
-    let is_counted = |sign: Sign, sites: &[&SiteReport]| sites.len() > max(sign);
-    let shown = groups.iter().filter(|((sign, ..), sites)| !is_counted(*sign, sites));
-    let width = shown.flat_map(|(_, sites)| sites).map(|site| name(site).width()).max().unwrap_or_default();
+    let listed = groups.values().filter(|sites| sites.len() <= MAX_NAMED).flatten();
+    let width = listed.map(|site| name(site).width()).max().unwrap_or_default();
     let mut lines = Vec::new();
     for ((sign, outcome, detail), sites) in &groups {
         let line = |name: &str, score: String| {
@@ -145,7 +138,7 @@ fn sites(sites: &[SiteReport]) -> Vec<Line> {
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             Line::new(*sign, outcome, parts.join(GAP))
         };
-        if is_counted(*sign, sites) {
+        if sites.len() > MAX_NAMED {
             let mut line = line(&count(sites.len(), "site"), score(sites));
             if *sign >= Sign::Warning {
                 line.notes.push(first_names(sites.iter().map(|site| site.domain.spelled())));
@@ -181,6 +174,83 @@ fn sign(site: &SiteReport) -> Sign {
         _ if site.is_required => Sign::Failed,
         _ => Sign::Skipped,
     }
+}
+
+/// What a plan does to each site, what its edge serves now, and the number of sites for each step.
+fn planned(steps: &[Step], report: &Deployed) -> [Block; 2] {
+    let mut rows: Vec<Line> =
+        checked(&report.checks).filter(|line| line.sign == Sign::Failed).into_iter().collect();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    // Those that have the certificate, by account and record.
+    let mut unchanged: BTreeMap<_, Vec<&Domain>> = BTreeMap::new();
+    for site in report.sites.iter().filter(|site| matches!(site.outcome, Outcome::Served | Outcome::Synced)) {
+        unchanged.entry((site.service.as_deref(), site.cert_id)).or_default().push(&site.domain);
+    }
+    for ((service, cert_id), sites) in unchanged {
+        *counts.entry("unchanged").or_default() += sites.len();
+        let record = cert_id.map(|id| format!(" ({id} is this certificate)")).unwrap_or_default();
+        let text = format!("{}{record}{}", list(&sites), at(service));
+        rows.push(Line::new(Sign::Unchanged, &"unchanged", text));
+    }
+    for step in steps {
+        let (sign, word) = match step.action {
+            StepAction::Create => (Sign::Create, "create"),
+            StepAction::Upload => (Sign::Create, "upload"),
+            StepAction::Replace => (Sign::Replace, "replace"),
+            StepAction::Bind => (Sign::Replace, "bind"),
+            StepAction::Leave if !step.is_blocked => (Sign::Skipped, "skipped"),
+            StepAction::Leave | StepAction::Guard => (Sign::Warning, "blocked"),
+        };
+        // A step without a site counts as one.
+        *counts.entry(word).or_default() += step.sites.len().max(1);
+        let summary = format!("{}{}", step.summary, at(step.service.as_deref()));
+        rows.push(Line { notes: served_now(step, report), ..Line::new(sign, &word, summary) });
+    }
+    let last = match nothing_to_do(report) {
+        Some(sentence) => sentence.to_owned(),
+        None if steps.is_empty() => "nothing to do".to_owned(),
+        None => {
+            let part = |word| match (counts.get(word)?, word) {
+                (number, "blocked" | "skipped" | "unchanged") => Some(format!("{number} {word}")),
+                (number, _) => Some(format!("{number} to {word}")),
+            };
+            let parts: Vec<String> = WORDS.into_iter().filter_map(part).collect();
+            format!("{}; nothing was changed", parts.join(", "))
+        }
+    };
+    [Block::Lines(rows), last.into()]
+}
+
+/// Names the account, if the run plans for several.
+fn at(service: Option<&str>) -> String {
+    service.map(|service| format!("; at {service}")).unwrap_or_default()
+}
+
+/// What the edges of a step's sites serve now, stated once if it is the same for all.
+fn served_now(step: &Step, report: &Deployed) -> Vec<String> {
+    let is_of_step = |serving: &&ServingReport| {
+        (step.domain == serving.domain || step.sites.contains(&serving.domain))
+            && step.service == serving.service
+    };
+    let serving: Vec<&ServingReport> = report.serving.iter().flatten().filter(is_of_step).collect();
+    let mut sentences: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for site in &serving {
+        let sentence = match (site.leaf, &site.detail) {
+            (ServedLeaf::Current, None) => "this certificate".to_owned(),
+            (ServedLeaf::Current, Some(detail)) => format!("this certificate; {detail}"),
+            (ServedLeaf::Other, Some(detail)) => detail.clone(),
+            (ServedLeaf::Unknown, Some(detail)) => format!("unknown, because {detail}"),
+            // It was not observed.
+            (ServedLeaf::Other | ServedLeaf::Unknown, None) => continue,
+        };
+        sentences.entry(sentence).or_default().push(&site.domain);
+    }
+    let note = |(sentence, domains): (&String, &Vec<&str>)| {
+        let is_for_all = domains.len() == serving.len();
+        let domains = if is_for_all { String::new() } else { format!("{}: ", sanitize(&list(domains))) };
+        format!("now: {domains}{sentence}")
+    };
+    sentences.iter().map(note).collect()
 }
 
 #[cfg(test)]

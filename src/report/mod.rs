@@ -2,7 +2,6 @@
 
 mod deployed;
 mod deployment;
-mod plan;
 mod style;
 mod table;
 mod text;
@@ -98,12 +97,8 @@ impl Report {
 
     /// Adds a failure for each failed check.
     pub(crate) fn fail_checks(&mut self) {
-        let mut checks = std::mem::take(&mut self.deployed.checks);
-        for finding in checks.iter_mut().filter(|finding| finding.status == Status::Fail) {
-            self.fail(&*finding);
-            finding.hint = finding.hint.take().map(|hint| hint.at(&self.place).into());
-        }
-        self.deployed.checks = checks;
+        let failed = self.deployed.checks.iter().filter(|finding| finding.status == Status::Fail);
+        self.errors.extend(failed.map(|finding| CommandError::from(finding).placed(&self.place)));
     }
 
     /// Sets the place of failures, for those so far and those to come.
@@ -214,9 +209,8 @@ impl Report {
             #[serde(flatten)]
             report: &'a Report,
         }
-        let (command, ok) = (self.command, self.exit_code() == 0);
-        let object = Object { version: VERSION, command, ok, report: self };
-        serde_json::to_string_pretty(&object)
+        let ok = self.exit_code() == 0;
+        serde_json::to_string_pretty(&Object { version: VERSION, command: self.command, ok, report: self })
             .unwrap_or_else(|_| format!(r#"{{"version":{VERSION},"ok":false,"exit_code":70}}"#))
     }
 

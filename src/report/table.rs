@@ -31,8 +31,6 @@ pub(crate) struct Cell {
 }
 
 const GAP: &str = "  ";
-/// Indentation of notes.
-const NOTE_INDENT: usize = 4;
 
 impl<T: AsRef<str>> From<T> for Cell {
     fn from(text: T) -> Self {
@@ -87,7 +85,7 @@ impl Table {
         let mut text = line(&heads, &widths, style);
         for row in &self.rows {
             text.push_str(&line(&row.cells, &widths, style));
-            text.extend(row.notes.iter().map(|note| format!("{:NOTE_INDENT$}{note}\n", "")));
+            text.extend(row.notes.iter().map(|note| format!("    {note}\n")));
         }
         text
     }

@@ -96,18 +96,16 @@ pub(crate) fn finding_line(
 /// Counts findings: `1 failed, 1 warning, 5 passed`.
 pub(crate) fn finding_counts(statuses: impl Iterator<Item = Status>) -> String {
     let statuses: Vec<Status> = statuses.collect();
-    let words = [
-        (Status::Fail, "failed"),
-        (Status::Warn, "warning"),
-        (Status::Ok, "passed"),
-        (Status::Skipped, "skipped"),
-    ];
-    let part = |(wanted, word)| match statuses.iter().filter(|status| **status == wanted).count() {
-        0 => None,
-        number if wanted == Status::Warn => Some(count(number, word)),
-        number => Some(format!("{number} {word}")),
-    };
-    words.into_iter().filter_map(part).collect::<Vec<_>>().join(", ")
+    let parts = [Status::Fail, Status::Warn, Status::Ok, Status::Skipped].into_iter().filter_map(|wanted| {
+        let number = statuses.iter().filter(|status| **status == wanted).count();
+        (number > 0).then(|| match wanted {
+            Status::Fail => format!("{number} failed"),
+            Status::Warn => count(number, "warning"),
+            Status::Ok => format!("{number} passed"),
+            Status::Skipped => format!("{number} skipped"),
+        })
+    });
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// Formats errors as `edgecert: error: …`, each followed by a line `edgecert: hint: …` if it has a hint. A hint that

@@ -11,7 +11,7 @@ use super::host::{Host, entries};
 use super::service::Account;
 use crate::api::Site;
 use crate::bundle;
-use crate::check::{Finding, Status};
+use crate::check::Status;
 use crate::clock::Deadline;
 use crate::deploy::{Deployment, Journal};
 use crate::error::{CommandError, ErrorKind, shell_word};
@@ -119,12 +119,14 @@ impl HostLineage {
         let result = deployment.run(&mut journal, &account.clients, &mut report).await;
         self.blocked = report.errors().iter().filter(|error| error.site().is_some()).cloned().collect();
         let mut findings: Vec<DoctorFinding> = open_key(&self.source).into_iter().collect();
-        for Finding { status, detail, hint, .. } in report.deployed.checks {
-            if matches!(status, Status::Fail | Status::Warn) {
-                let remedy = hint.map(|hint| hint.to_string());
-                let remedy = remedy.unwrap_or_else(|| "run `edgecert check` on this lineage".into());
-                let kind = (status == Status::Fail).then_some(ErrorKind::Refused);
-                findings.push(DoctorFinding { status, kind, ..Subject::Lineage.warn(detail, remedy) });
+        for finding in &report.deployed.checks {
+            let error = CommandError::from(finding).placed(&report.place);
+            match finding.status {
+                Status::Fail => findings.push(Subject::Lineage.failed(error)),
+                Status::Warn => {
+                    findings.push(Subject::Lineage.warn(&finding.detail, error.advice().unwrap_or_default()));
+                }
+                Status::Ok | Status::Skipped => {}
             }
         }
         if let Err(error) = result {
