@@ -9,7 +9,7 @@ use crate::inventory::{Inventory, Member};
 use crate::report::Report;
 use crate::runtime::Runtime;
 use crate::settings::Configuration;
-use crate::state::{LockError, StateError, Store, WriteError};
+use crate::state::Store;
 use crate::text;
 
 /// How long to wait for another run on the lineage.
@@ -24,30 +24,15 @@ pub(super) fn run(
 ) -> Result<(), CommandError> {
     let Some(store) = store else { return Err(unknown(wanted, &[])) };
     let mut members = Vec::new();
-    let warn = |error: StateError| {
-        // It may be the one to forget.
-        if !matches!(error, StateError::Damaged(_)) {
-            report.warnings.push(error.to_string());
-        }
-    };
-    // This may quarantine a file, which can then be forgotten, too.
-    Inventory::gather(Some(store), configuration)?.visit(|member| members.push(member), warn);
+    // This may quarantine a file, which can then be forgotten, too. `status` reports the errors.
+    Inventory::gather(Some(store), configuration)?.visit(|member| members.push(member), drop);
     let (mut names, damaged) = store.list()?;
     names.extend(damaged.into_iter().map(|file| file.lineage));
     names.sort();
     let name = find(wanted, &names, &members)?;
-    let refused = |error: WriteError| error.diagnose().with_consequence("nothing was forgotten");
     let locked = store.lock(name, Deadline::after(LOCK_TIMEOUT));
-    let _lock = Runtime::without_network()?.block_on(locked).map_err(|error| match error {
-        LockError::Write(error) => refused(error),
-        error @ LockError::Timeout { .. } => error.into(),
-    })?;
-    store.forget(name).map_err(refused)?;
-    if members.iter().any(|member| member.name == *name && member.entry.is_some()) {
-        let again =
-            format!("a [[lineage]] in the configuration names {name}; the next sync deploys it again");
-        report.warnings.push(again);
-    }
+    let _lock = Runtime::without_network()?.block_on(locked)?;
+    store.forget(name).map_err(|error| error.diagnose().with_consequence("nothing was forgotten"))?;
     report.push(format!("forgot {name}"));
     report.set("forgotten", name);
     Ok(())
