@@ -33,7 +33,7 @@ fn leaf(rng: &mut Rng) -> Leaf {
 fn site(rng: &mut Rng, lineage: &str, number: usize) -> SiteStatus {
     use Outcome::{Misbound, Queued, Served, Skipped, Stale, Superseded, Synced, Uploaded};
     let mut site = deployed("x", 60).sites.remove(0);
-    site.last.domain = format!("{number}.{lineage}.example").parse().unwrap();
+    site.state.domain = format!("{number}.{lineage}.example").parse().unwrap();
     let outcomes = [
         Served,
         Served,
@@ -46,10 +46,10 @@ fn site(rng: &mut Rng, lineage: &str, number: usize) -> SiteStatus {
         Superseded,
         Outcome::Unknown("new".into()),
     ];
-    site.last.outcome = chosen(rng, &outcomes);
+    site.state.outcome = chosen(rng, &outcomes);
     site.leaf = rng.bool().then(|| leaf(rng).clone());
     site.is_on_record = chosen(rng, &[None, Some(true), Some(false)]);
-    site.last.edge = match rng.u8(..4) {
+    site.state.edge = match rng.u8(..4) {
         0 => seen("other", Duration::hours(rng.i64(-40..400))),
         1 => {
             let mut memory = EdgeMemory::default();
@@ -59,7 +59,7 @@ fn site(rng: &mut Rng, lineage: &str, number: usize) -> SiteStatus {
         }
         _ => EdgeMemory::default(),
     };
-    if matches!(site.last.outcome, Misbound | Skipped | Superseded) {
+    if matches!(site.state.outcome, Misbound | Skipped | Superseded) {
         (site.leaf, site.is_on_record) = (None, None);
     } else if rng.u8(..3) == 0 {
         let stale = chosen(rng, &[None, Some(-1), Some(2), Some(30)]);

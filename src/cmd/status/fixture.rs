@@ -5,13 +5,12 @@ use std::net::SocketAddr;
 use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 
+use super::assessment::Assessment;
 use super::fleet::{DiskStatus, EdgeOutcome, EdgeStatus, Fleet, LeafAge, LineageStatus, Pending, SiteStatus};
-use super::gauge::Assessment;
 use crate::cert::KeyType;
 use crate::cli::MonitoringArgs;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
-use crate::settings::Layer;
 use crate::sightings::{EdgeMemory, NewSightings, Sighting};
 use crate::source::AcmeClient;
 use crate::state::{LastSync, RunResult, SiteState, SyncRecord};
@@ -40,11 +39,11 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
         generation: 1,
         begun_at: Some(NOW),
         last_success: Some(NOW - Duration::days(30)),
-        rank: None,
+        last_run: None,
         pending: None,
         last_error: None,
         sites: vec![SiteStatus {
-            last: SiteState {
+            state: SiteState {
                 id: Some(1),
                 domain: "a.example".parse().unwrap(),
                 cname: None,
@@ -60,7 +59,7 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
         }],
         disk: DiskStatus::Leaf { leaf: leaf.clone(), key_type: KeyType::P256, age: LeafAge::Same },
         deployed: Some(leaf),
-        settings: Layer::default(),
+        edge_address: None,
     }
 }
 

@@ -8,7 +8,7 @@ use time::{Duration, OffsetDateTime};
 use crate::cert::KeyType;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
-use crate::settings::Layer;
+use crate::settings::EdgeAddresses;
 use crate::source::AcmeClient;
 use crate::state::{LastSync, MAX_SKEW, RunResult, SiteState, StateError};
 use crate::text::{display_as_serialized, rfc3339};
@@ -51,12 +51,12 @@ pub(super) struct LineageStatus {
     pub(super) last_error: Option<RunResult>,
     pub(super) disk: DiskStatus,
     /// The service and the leaf of the last run, which tell whether others supersede it.
-    pub(super) rank: Option<(String, Leaf)>,
+    pub(super) last_run: Option<(String, Leaf)>,
     /// The leaf of the last deployment that succeeded.
     pub(super) deployed: Option<Leaf>,
     pub(super) sites: Vec<SiteStatus>,
-    /// As recorded and configured for it.
-    pub(super) settings: Layer,
+    /// The edges to verify, as recorded or configured for it.
+    pub(super) edge_address: Option<EdgeAddresses>,
 }
 
 /// A deployment that has not succeeded yet.
@@ -93,7 +93,7 @@ pub(super) enum LeafAge {
 /// The status of a site.
 pub(super) struct SiteStatus {
     /// As the last run that listed it left it, with what has changed since: it may be superseded, and its edge was seen.
-    pub(super) last: SiteState,
+    pub(super) state: SiteState,
     /// Whether its record holds the leaf on disk; `None`: unknown.
     pub(super) is_on_record: Option<bool>,
     /// The leaf that visitors get, as recorded or just served; `None` if unknown.
@@ -207,7 +207,7 @@ impl LineageStatus {
         let mut sites = self.sites.iter();
         !self.disk.is_unseen()
             && !self.sites.is_empty()
-            && sites.all(|site| site.last.outcome == Outcome::Superseded)
+            && sites.all(|site| site.state.outcome == Outcome::Superseded)
     }
 
     /// Whether missing files are a problem: the lineage is configured, being deployed, or still served.
@@ -252,13 +252,13 @@ impl SiteStatus {
         if self.is_left_to_others() {
             return None;
         }
-        self.last.edge.slack(now).or_else(|| Some(self.expiry()? - now))
+        self.state.edge.slack(now).or_else(|| Some(self.expiry()? - now))
     }
 
     /// The first to expire of the leaves that its addresses were last seen to serve; `None` if none was seen, or if an
     /// address serves none that visitors accept.
     pub(super) fn seen_leaf(&self) -> Option<&Leaf> {
-        self.last.edge.first_to_expire().filter(|_| !self.is_left_to_others())
+        self.state.edge.first_to_expire().filter(|_| !self.is_left_to_others())
     }
 
     /// Whether every address was last seen to serve this leaf; `None` if none was seen, or if another lineage provides
@@ -267,26 +267,26 @@ impl SiteStatus {
         if self.is_left_to_others() {
             return None;
         }
-        let serves_leaf = self.last.edge.serves(&leaf?.fingerprint)?;
+        let serves_leaf = self.state.edge.serves(&leaf?.fingerprint)?;
         // Sightings before an upload say nothing about the edge after it.
         let is_seen_stale = self.edge.as_ref().is_some_and(|edge| edge.outcome == EdgeOutcome::Stale);
-        let is_outdated = matches!(self.last.outcome, Outcome::Synced | Outcome::Uploaded) && !is_seen_stale;
+        let is_outdated = matches!(self.state.outcome, Outcome::Synced | Outcome::Uploaded) && !is_seen_stale;
         (serves_leaf || !is_outdated).then_some(serves_leaf)
     }
 
     /// Whether the certificate of the site does not come from this lineage.
     pub(super) fn is_left_to_others(&self) -> bool {
-        matches!(self.last.outcome, Outcome::Skipped | Outcome::Superseded)
+        matches!(self.state.outcome, Outcome::Skipped | Outcome::Superseded)
     }
 
     /// The JSON object, given the leaf that the site should serve.
     fn to_json(&self, leaf: Option<&Leaf>, now: OffsetDateTime) -> Value {
         json!({
-            "id": self.last.id,
-            "domain": self.last.domain,
-            "cert_id": self.last.cert_id,
-            "outcome": self.last.outcome,
-            "detail": self.last.detail,
+            "id": self.state.id,
+            "domain": self.state.domain,
+            "cert_id": self.state.cert_id,
+            "outcome": self.state.outcome,
+            "detail": self.state.detail,
             "on_record": self.is_on_record,
             "not_before": self.leaf.as_ref().map(|leaf| rfc3339(leaf.not_before)),
             "not_after": self.leaf.as_ref().map(|leaf| rfc3339(leaf.not_after)),
@@ -299,10 +299,7 @@ impl SiteStatus {
 
 impl DiskStatus {
     pub(super) fn leaf(&self) -> Option<&Leaf> {
-        match self {
-            Self::Leaf { leaf, .. } => Some(leaf),
-            Self::Missing | Self::Unreadable(_) => None,
-        }
+        if let Self::Leaf { leaf, .. } = self { Some(leaf) } else { None }
     }
 
     /// Whether there is a leaf that no run has seen yet.
@@ -331,7 +328,7 @@ mod tests {
         assert_eq!(missing("x").phase(), Phase::Gone);
         assert_eq!(LineageStatus { begun_at: None, ..renewed() }.phase(), Phase::New);
         let mut superseded = missing("x");
-        superseded.sites[0].last.outcome = Outcome::Superseded;
+        superseded.sites[0].state.outcome = Outcome::Superseded;
         assert_eq!(superseded.phase(), Phase::Superseded);
     }
 
@@ -345,7 +342,8 @@ mod tests {
     fn sightings_count_before_recorded_outcome() {
         let with = |outcome: Outcome, seen: Option<EdgeMemory>| {
             let mut lineage = deployed("x", 60);
-            (lineage.sites[0].last.outcome, lineage.sites[0].last.edge) = (outcome, seen.unwrap_or_default());
+            (lineage.sites[0].state.outcome, lineage.sites[0].state.edge) =
+                (outcome, seen.unwrap_or_default());
             lineage
         };
         let own = || Some(seen(&deployed("x", 60).leaf().unwrap().fingerprint, Duration::days(60)));

@@ -13,7 +13,7 @@ use crate::inventory::{Inventory, Member};
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::plan;
-use crate::source::{Source, SourceError};
+use crate::source::Source;
 use crate::state::{Deployments, LineageState, SiteState, StateError};
 use crate::text;
 
@@ -24,11 +24,6 @@ pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Line
         let disk = match &member.source {
             Ok(source) => DiskStatus::read(&source.files, member.state.as_ref()),
             // An entry of the configuration leads to no lineage.
-            Err(SourceError::NotALineage { directory, .. })
-                if matches!(directory.try_exists(), Ok(false)) =>
-            {
-                DiskStatus::Missing
-            }
             Err(error) => DiskStatus::Unreadable(error.to_string()),
         };
         gathering.add(member, disk, |source| modified(&source.files.cert).unwrap_or(now));
@@ -64,16 +59,16 @@ impl Gathering {
         let Self { mut lineages, deployments } = self;
         for lineage in &mut lineages {
             // A leaf that no run has seen may have been issued later.
-            let rank = lineage.rank.as_ref().filter(|_| !lineage.disk.is_unseen());
-            let Some((service, leaf)) = rank else { continue };
+            let last_run = lineage.last_run.as_ref().filter(|_| !lineage.disk.is_unseen());
+            let Some((service, leaf)) = last_run else { continue };
             let deployments = deployments.of_service(service);
             for site in &mut lineage.sites {
                 // A run that failed there may have seen that no other lineage reaches the site through its record.
-                let record = site.last.cert_id.filter(|_| !site.last.outcome.is_failed());
-                let place = (&site.last.domain, record);
+                let record = site.state.cert_id.filter(|_| !site.state.outcome.is_failed());
+                let place = (&site.state.domain, record);
                 if let Some(later) = deployments.superseding(place, &lineage.name, leaf, now) {
-                    site.last.outcome = Outcome::Superseded;
-                    site.last.detail = Some(plan::superseded_reason(&later.lineage, later.leaf.not_before));
+                    site.state.outcome = Outcome::Superseded;
+                    site.state.detail = Some(plan::superseded_reason(&later.lineage, later.leaf.not_before));
                     (site.is_on_record, site.leaf) = (None, None);
                 }
             }
@@ -105,6 +100,7 @@ impl LineageStatus {
             leaf: disk.leaf().or_else(|| state?.leaf.as_ref()).cloned(),
         });
         let recorded = state.map(|state| state.given(disk.leaf()).0.settings).unwrap_or_default();
+        let configured = entry.and_then(|entry| entry.layer.local.edge_address.clone());
         Self {
             name,
             client: source.as_ref().map(|source| source.client),
@@ -114,11 +110,11 @@ impl LineageStatus {
             begun_at: state.map(|state| state.begun_at),
             pending,
             last_success: state.and_then(|state| state.last_success),
-            rank: state.and_then(|state| Some((state.service.clone()?, state.leaf.clone()?))),
+            last_run: state.and_then(|state| Some((state.service.clone()?, state.leaf.clone()?))),
             last_error: state.and_then(|state| state.result.clone()).filter(|result| result.exit_code != 0),
             deployed: state.and_then(LineageState::deployed).cloned(),
             sites: state.map(|state| sites(state, &disk)).unwrap_or_default(),
-            settings: entry.map_or(recorded.clone(), |entry| recorded.or(&entry.layer)),
+            edge_address: recorded.local.edge_address.or(configured),
             disk,
         }
     }
@@ -159,7 +155,7 @@ fn sites(state: &LineageState, disk: &DiskStatus) -> Vec<SiteStatus> {
     let site = |site: &SiteState| {
         let (recorded, served) = leaves_of(site, state);
         SiteStatus {
-            last: SiteState { detail: site.detail.as_deref().map(text::sanitize), ..site.clone() },
+            state: SiteState { detail: site.detail.as_deref().map(text::sanitize), ..site.clone() },
             is_on_record: recorded.zip(on_disk).map(|(recorded, disk)| recorded.fingerprint == *disk),
             leaf: served.cloned(),
             edge: None,
@@ -311,7 +307,7 @@ mod tests {
             let lineages = gathering.finish(now);
             let own = lineages.iter().find(|lineage| lineage.name == "own").unwrap();
             let is_superseded = outcome != Outcome::Guarded;
-            let found = (own.sites[0].last.outcome == Outcome::Superseded, own.pending.is_none());
+            let found = (own.sites[0].state.outcome == Outcome::Superseded, own.pending.is_none());
             assert_eq!(found, (is_superseded, is_superseded), "{outcome}");
         }
     }

@@ -2,10 +2,9 @@
 
 use time::OffsetDateTime;
 
+use super::assessment::{Assessment, Level, Problem};
 use super::fleet::{DiskStatus, Fleet};
 use super::gather::Gathering;
-use super::gauge::Assessment;
-use super::problem::{Level, Problem};
 use crate::cert::KeyType;
 use crate::cli::MonitoringArgs;
 use crate::deploy::model::World;

@@ -66,7 +66,7 @@ const METRICS: [Metric; 9] = [
     Metric {
         name: "edgecert_superseded",
         help: "Whether another lineage provides the certificate of the site.",
-        value: |_, site, _| site.map(|site| i64::from(site.last.outcome == Outcome::Superseded)),
+        value: |_, site, _| site.map(|site| i64::from(site.state.outcome == Outcome::Superseded)),
     },
 ];
 
@@ -81,7 +81,7 @@ pub(super) fn format(fleet: &Fleet, check_level: u8, now: OffsetDateTime) -> Str
     let mut series: BTreeMap<(&str, &str), (&LineageStatus, Option<&SiteStatus>)> = BTreeMap::new();
     for lineage in &fleet.lineages {
         for site in lineage.rows() {
-            let domain = site.map_or("", |site| site.last.domain.spelled());
+            let domain = site.map_or("", |site| site.state.domain.spelled());
             series.entry((&lineage.name, domain)).or_insert((lineage, site));
         }
     }

@@ -4,22 +4,21 @@
 //! `gather` collects the status without using the network, `verify` adds what the edges serve (`--verify`), and the
 //! other files judge and show it. No request is sent to the service.
 
+mod assessment;
 mod fleet;
 mod forget;
 mod gather;
-mod gauge;
 mod metrics;
 mod plugin;
-mod problem;
 mod table;
 mod verify;
 
 use serde_json::{Value, json};
 
+use self::assessment::Assessment;
+pub(super) use self::assessment::sync_failure;
 use self::fleet::Fleet;
-use self::gauge::Assessment;
 use self::plugin::CheckVerdict;
-pub(super) use self::problem::sync_failure;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::context::Context;
@@ -36,7 +35,7 @@ pub(crate) fn run(args: &StatusArgs, context: &Context, report: &mut Report) -> 
         Err(error) if args.check => {
             let error = error.placed(&report.place);
             let hint = error.advice().map(|hint| format!("; {hint}")).unwrap_or_default();
-            add_verdict(&CheckVerdict::failed(error.message(), &hint), report);
+            add_verdict(&CheckVerdict::default().fail(error.message(), &hint), report);
             Ok(())
         }
         result => result,
@@ -47,7 +46,7 @@ pub(crate) fn run(args: &StatusArgs, context: &Context, report: &mut Report) -> 
 /// The detail follows the message if there is room.
 pub fn failed_check(message: &str, detail: &str) -> Report {
     let mut report = Report::new("status");
-    add_verdict(&CheckVerdict::failed(message, detail), &mut report);
+    add_verdict(&CheckVerdict::default().fail(message, detail), &mut report);
     report
 }
 
@@ -76,23 +75,20 @@ fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(),
     report.set("lineages", fleet.lineages.iter().map(|lineage| lineage.to_json(now)).collect::<Value>());
     report.set("last_sync", last_sync_json(&fleet.last_sync));
     let assessment = Assessment { fleet: &fleet, thresholds: &args.monitoring, now };
-    let mut written = Ok(());
-    if args.check || args.metrics.is_some() {
-        let mut verdict = CheckVerdict::new(assessment);
-        if fleet.lineages.is_empty() && fleet.state_errors.is_empty() && !args.monitoring.allow_empty {
-            verdict.fail("no lineage is known (see --state-dir and --allow-empty)", "");
+    let mut verdict = CheckVerdict::new(assessment);
+    if fleet.lineages.is_empty() && fleet.state_errors.is_empty() && !args.monitoring.allow_empty {
+        verdict = verdict.fail("no lineage is known (see --state-dir and --allow-empty)", "");
+    }
+    let write = |path| metrics::write(path, &metrics::format(&fleet, verdict.exit_code(), now));
+    let written = args.metrics.as_deref().map_or(Ok(()), write);
+    if args.check {
+        if let Err(error) = written {
+            verdict = verdict.fail(error.message(), "");
         }
-        if let Some(path) = &args.metrics {
-            written = metrics::write(path, &metrics::format(&fleet, verdict.exit_code(), now));
-        }
-        if args.check {
-            if let Err(error) = written {
-                verdict.fail(error.message(), "");
-            }
-            add_verdict(&verdict, report);
-            return Ok(());
-        }
-    } else {
+        add_verdict(&verdict, report);
+        return Ok(());
+    }
+    if args.metrics.is_none() {
         report.push(table::text(assessment, args.wide, context.style));
     }
     report.warnings.extend(fleet.last_sync.faults.iter().map(ToString::to_string));

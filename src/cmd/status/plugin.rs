@@ -6,9 +6,8 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use time::Duration;
 
+use super::assessment::{Assessment, Gauge, Level, Problem, Quantity};
 use super::fleet::Subject;
-use super::gauge::{Assessment, Gauge, Quantity};
-use super::problem::{Level, Problem};
 use crate::text::{count, humanize};
 
 /// The result of the check.
@@ -56,16 +55,10 @@ impl<'a> CheckVerdict<'a> {
         Self { problems, gauges, summary, performance_data }
     }
 
-    /// The verdict if the status cannot be determined.
-    pub(super) fn failed(text: &str, detail: &str) -> Self {
-        let mut verdict = Self::default();
-        verdict.fail(text, detail);
-        verdict
-    }
-
     /// Adds a failure of the check itself. Problems that were found outrank it.
-    pub(super) fn fail(&mut self, text: &str, detail: &str) {
+    pub(super) fn fail(mut self, text: &str, detail: &str) -> Self {
         self.problems.push(Problem::new(Level::Unknown, Subject::Host, text).detail(detail));
+        self
     }
 
     pub(super) fn level(&self) -> Level {

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 
 use time::{Duration, OffsetDateTime};
 
+use super::assessment::{Assessment, Level, Problem};
 use super::fleet::{DiskStatus, EdgeOutcome, LeafAge, LineageStatus, Phase, SiteStatus, Subject};
-use super::gauge::Assessment;
-use super::problem::{Level, Problem};
 use crate::report::{Cell, Sign, Style, Table};
 use crate::text::{count, humanize, people, sanitize_untruncated};
 
@@ -26,7 +25,7 @@ struct Judgement<'a> {
     /// The most severe first.
     problems: BTreeMap<Subject<'a>, Vec<Problem<'a>>>,
     /// The position of each lineage that has a problem.
-    ranks: BTreeMap<&'a str, usize>,
+    positions: BTreeMap<&'a str, usize>,
 }
 
 /// A row of the table.
@@ -47,7 +46,7 @@ pub(super) fn text(assessment: Assessment<'_>, wide: bool, style: Style) -> Stri
         let empty = "no lineage is known: none has been deployed, and the configuration names none\n";
         return empty.to_owned() + &last_sync;
     }
-    lineages.sort_by_key(|lineage| judgement.ranks.get(&*lineage.name).copied().unwrap_or(usize::MAX));
+    lineages.sort_by_key(|lineage| judgement.positions.get(&*lineage.name).copied().unwrap_or(usize::MAX));
     let heads = if wide { &HEADS } else { HEADS.get(..NARROW).unwrap_or_default() };
     let (mut table, mut counts) = (Table::new(heads), BTreeMap::<_, usize>::new());
     for lineage in &lineages {
@@ -73,14 +72,14 @@ pub(super) fn text(assessment: Assessment<'_>, wide: bool, style: Style) -> Stri
 
 impl<'a> Judgement<'a> {
     fn new(assessment: Assessment<'a>) -> Self {
-        let (mut problems, mut ranks) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
-        for (rank, problem) in assessment.problems().into_iter().enumerate() {
+        let (mut problems, mut positions) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
+        for (position, problem) in assessment.problems().into_iter().enumerate() {
             if let Some(lineage) = problem.subject.lineage() {
-                ranks.entry(lineage).or_insert(rank);
+                positions.entry(lineage).or_insert(position);
             }
             problems.entry(problem.subject).or_default().push(problem);
         }
-        Self { assessment, problems, ranks }
+        Self { assessment, problems, positions }
     }
 
     fn problems(&self, subject: Subject<'a>) -> &[Problem<'a>] {
@@ -139,7 +138,7 @@ impl<'a> Judgement<'a> {
     fn row(&self, lineage: &'a LineageStatus, site: Option<&'a SiteStatus>, are_left: bool) -> Row {
         let now = self.assessment.now;
         let of_lineage = Subject::Lineage(&lineage.name);
-        let own = site.map(|site| Subject::Site(&lineage.name, site.last.domain.spelled()));
+        let own = site.map(|site| Subject::Site(&lineage.name, site.state.domain.spelled()));
         // Problems of the lineage do not concern a site that has another one, unless that is so for all of them.
         let is_left = site.is_some_and(SiteStatus::is_left_to_others);
         let subjects = [own, Some(of_lineage).filter(|_| are_left || !is_left)];
@@ -160,14 +159,14 @@ impl<'a> Judgement<'a> {
         let expiry = site.and_then(SiteStatus::expiry).or_else(deployed);
         let time = |time: Option<Duration>| Cell::from(time.map_or(EMPTY.into(), left));
         let cells = [
-            Cell::signed(sign, site.map_or(EMPTY, |site| site.last.domain.spelled())),
+            Cell::signed(sign, site.map_or(EMPTY, |site| site.state.domain.spelled())),
             if sign == Sign::Ok { Cell::from(state) } else { Cell::coloured(state, sign.colour()) },
             time(expiry.map(|expiry| expiry - now)),
             time(site.and_then(|site| site.slack(now))),
             Cell::from(&lineage.name),
             Cell::from(on_disk(&lineage.disk, now)),
             Cell::from(site.and_then(on_record).unwrap_or(EMPTY.into())),
-            Cell::from(site.map_or(EMPTY.into(), |site| site.last.outcome.to_string())),
+            Cell::from(site.map_or(EMPTY.into(), |site| site.state.outcome.to_string())),
         ];
         let notes = own.map(|own| self.problems(own).iter().map(Problem::sentence).collect());
         Row { sign, word, cells, notes: notes.unwrap_or_default() }
@@ -183,7 +182,7 @@ fn state(lineage: &LineageStatus, phase: Phase, site: Option<&SiteStatus>) -> (S
             let score = Some(score).filter(|_| edge.score.addresses > 0).unwrap_or_default();
             (edge.outcome == EdgeOutcome::Served, edge.outcome.to_string(), score)
         }
-        Some(site) => (site.last.outcome.is_deployed(), site.last.outcome.to_string(), String::new()),
+        Some(site) => (site.state.outcome.is_deployed(), site.state.outcome.to_string(), String::new()),
     };
     let instead = match (phase, &lineage.disk) {
         (Phase::Superseded | Phase::Gone, _) => phase.to_string(),
@@ -218,7 +217,7 @@ fn on_record(site: &SiteStatus) -> Option<String> {
         Some(false) => " other leaf",
         None => "",
     };
-    site.last.cert_id.map(|id| format!("{id}{leaf}"))
+    site.state.cert_id.map(|id| format!("{id}{leaf}"))
 }
 
 /// Formats the time that is left.
@@ -240,7 +239,7 @@ mod tests {
 
     fn lineages() -> [LineageStatus; 6] {
         let mut stale = deployed("stale", -3);
-        stale.sites[0].last.outcome = Outcome::Stale;
+        stale.sites[0].state.outcome = Outcome::Stale;
         let mut fresh = renewed("new", Duration::minutes(9));
         fresh.sites.clear();
         fresh.deployed = None;
@@ -318,7 +317,7 @@ mod tests {
         ];
         for (seen, expected) in rows {
             let mut lineage = deployed("x", 60);
-            lineage.sites[0].last.edge = seen;
+            lineage.sites[0].state.edge = seen;
             assert_eq!(table([lineage], false, Style::PLAIN).lines().nth(1).unwrap(), expected);
         }
     }

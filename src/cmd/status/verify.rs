@@ -12,7 +12,7 @@ use crate::error::CommandError;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::runtime::Runtime;
-use crate::settings::Layers;
+use crate::settings::{EdgeAddresses, Layers};
 use crate::verify::{Edge, EdgeView, Handshakes, MAX_HANDSHAKES};
 
 /// Maximum number of sites that are checked at once.
@@ -23,16 +23,19 @@ const SITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Fills in the edge status of the sites that should serve the leaf of their lineage: the one on disk, or else the one
 /// deployed last.
 pub(super) fn verify(lineages: &mut [LineageStatus], layers: &Layers<'_>) -> Result<(), CommandError> {
-    let edges = |lineage: &LineageStatus| layers.merge(&lineage.settings, None).local.edge_address;
-    let edges = lineages.iter().map(|lineage| edges(lineage).map_or_else(Vec::new, |edges| edges.to_vec()));
-    let edges: Vec<Vec<String>> = edges.collect();
+    let (given, file) = (&layers.given.local.edge_address, &layers.file.layer.local.edge_address);
+    let edges = |lineage: &LineageStatus| {
+        let edges = given.as_ref().or(lineage.edge_address.as_ref()).or(file.as_ref());
+        edges.map(EdgeAddresses::to_vec).unwrap_or_default()
+    };
+    let edges: Vec<Vec<String>> = lineages.iter().map(edges).collect();
     let handshakes = Arc::new(Handshakes::new(MAX_HANDSHAKES).context("cannot set up TLS")?);
     let mut checks = Vec::new();
     for (LineageStatus { disk, deployed, sites, .. }, edges) in lineages.iter_mut().zip(&edges) {
         let Some(leaf) = disk.leaf().or(deployed.as_ref()) else { continue };
         let key_type = if let DiskStatus::Leaf { key_type, .. } = &*disk { Some(key_type) } else { None };
         let is_ours = |site: &&mut SiteStatus| {
-            !matches!(site.last.outcome, Outcome::Skipped | Outcome::Misbound | Outcome::Superseded)
+            !matches!(site.state.outcome, Outcome::Skipped | Outcome::Misbound | Outcome::Superseded)
         };
         for site in sites.iter_mut().filter(is_ours) {
             let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges, &handshakes);
@@ -47,14 +50,14 @@ pub(super) fn verify(lineages: &mut [LineageStatus], layers: &Layers<'_>) -> Res
 /// Fills in what the addresses of a site serve.
 async fn check(edge: Edge<'_>, expected: &Leaf, site: &mut SiteStatus) {
     let (mut view, deadline) = (EdgeView::new(false), Deadline::after(SITE_TIMEOUT));
-    edge.observe_with_retries(&site.last.domain, site.last.cname.as_deref(), &mut view, deadline).await;
+    edge.observe_with_retries(&site.state.domain, site.state.cname.as_deref(), &mut view, deadline).await;
     // The edge of a site that was never served may have a reason to refuse its name: the site may be disabled.
-    let (was_served, now) = (site.last.outcome == Outcome::Served, clock::now());
+    let (was_served, now) = (site.state.outcome == Outcome::Served, clock::now());
     let mut sightings = view.sightings(expected, now);
-    if !was_served && site.last.edge.is_empty() && !view.has_other_leaf() {
+    if !was_served && site.state.edge.is_empty() && !view.has_other_leaf() {
         sightings.ignore_refusals();
     }
-    site.last.edge.see(&sightings);
+    site.state.edge.see(&sightings);
     let mut stale = view.stale();
     // Where it was served, a refusal is as bad as another leaf.
     if was_served {

@@ -61,7 +61,7 @@ fn each_problem_has_its_level() {
     let mut unneeded = missing("x");
     unneeded.sites.clear();
     let mut superseded = deployed("x", -1);
-    (superseded.sites[0].last.outcome, superseded.sites[0].leaf) = (Outcome::Superseded, None);
+    (superseded.sites[0].state.outcome, superseded.sites[0].leaf) = (Outcome::Superseded, None);
     let mut configured = LineageStatus { is_configured: true, begun_at: None, ..missing("x") };
     configured.sites.clear();
     let mut unintelligible = pending("x", 60, Duration::ZERO);
@@ -143,11 +143,11 @@ fn what_the_edge_was_seen_to_serve_counts() {
     ];
     for (left, code, text) in rows {
         let mut lineage = deployed("x", 60);
-        lineage.sites[0].last.edge = seen("other", left);
+        lineage.sites[0].state.edge = seen("other", left);
         assert_eq!(check_text([lineage]), (code, format!("x: {text}")));
     }
     let mut reached = deployed("x", 60);
-    (reached.sites[0].last.outcome, reached.sites[0].last.edge) = (Outcome::Stale, seen("other", days(30)));
+    (reached.sites[0].state.outcome, reached.sites[0].state.edge) = (Outcome::Stale, seen("other", days(30)));
     let (code, text) = check_text([reached]);
     assert!(code == 1 && text.ends_with("deploy the lineage again with `--force`"), "{text}");
 }
@@ -252,7 +252,7 @@ fn time_left_is_judged_by_lifetime() {
     // The site of a six-day leaf has more time left, but is nearer to its end.
     let mut lineage = with_lifetime(200, hours(300));
     let mut other = with_lifetime(6, hours(10)).sites.remove(0);
-    other.last.domain = "b.example".parse().unwrap();
+    other.state.domain = "b.example".parse().unwrap();
     lineage.sites.push(other);
     assert_eq!(
         check_text([lineage]).1,
@@ -264,8 +264,8 @@ fn time_left_is_judged_by_lifetime() {
 fn seen_leaf_counts_before_the_first_success() {
     let first = |seen: EdgeMemory| {
         let mut lineage = LineageStatus { deployed: None, ..pending("x", 60, Duration::MINUTE) };
-        (lineage.sites[0].leaf, lineage.sites[0].last.outcome) = (None, Outcome::Stale);
-        lineage.sites[0].last.edge = seen;
+        (lineage.sites[0].leaf, lineage.sites[0].state.outcome) = (None, Outcome::Stale);
+        lineage.sites[0].state.edge = seen;
         check([lineage]).0
     };
     assert_eq!(first(seen("old", -Duration::HOUR)), 2);
@@ -398,9 +398,9 @@ fn unchecked_edge_is_unknown() {
 #[test]
 fn superseded_site_never_alerts() {
     let mut lineage = deployed("x", -1);
-    (lineage.sites[0].last.outcome, lineage.sites[0].leaf) = (Outcome::Superseded, None);
+    (lineage.sites[0].state.outcome, lineage.sites[0].leaf) = (Outcome::Superseded, None);
     let mut other = deployed("y", 60).sites.remove(0);
-    other.last.domain = "b.example".parse().unwrap();
+    other.state.domain = "b.example".parse().unwrap();
     lineage.sites.push(other);
     assert_eq!(check([lineage]).0, 0);
 }

@@ -1,0 +1,572 @@
+//! Judges the status: what is wrong, how severe that is, and what helps. The table, the verdict of `--check` and the
+//! metrics show these problems. A gauge is a measured duration with its limits.
+
+use std::cmp::Ordering;
+use std::fmt::Display;
+
+use serde::Serialize;
+use time::{Duration, OffsetDateTime};
+
+use super::fleet::{DiskStatus, EdgeOutcome, Fleet, LineageStatus, Pending, SiteStatus, Subject};
+use crate::cli::{LAG, MonitoringArgs, SYNC_AGE, TIME_LEFT, Threshold};
+use crate::error::ErrorKind;
+use crate::leaf::Leaf;
+use crate::outcome::Outcome;
+use crate::state::{RunResult, SiteState, StateError, SyncRecord};
+use crate::text::{display_as_serialized, humanize, rfc3339, sanitize};
+
+/// A fleet at a point in time, to be judged by thresholds.
+#[derive(Clone, Copy)]
+pub(super) struct Assessment<'a> {
+    pub(super) fleet: &'a Fleet,
+    pub(super) thresholds: &'a MonitoringArgs,
+    pub(super) now: OffsetDateTime,
+}
+
+/// Severity, in ascending order. A problem that was found outranks what could not be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub(super) enum Level {
+    /// Within the thresholds: only the table shows it.
+    Ok,
+    Unknown,
+    Warning,
+    Critical,
+}
+
+display_as_serialized!(Level);
+
+/// One thing that is not as it should be.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Problem<'a> {
+    pub(super) level: Level,
+    pub(super) subject: Subject<'a>,
+    pub(super) text: String,
+    /// The cause, which follows the text if there is room.
+    pub(super) detail: String,
+    /// What helps.
+    pub(super) hint: Option<&'static str>,
+    /// Orders the problems of one level, the highest first.
+    pub(super) urgency: f64,
+}
+
+/// A measured duration with its limits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Gauge<'a> {
+    pub(super) quantity: Quantity,
+    pub(super) subject: Subject<'a>,
+    pub(super) value: Duration,
+    pub(super) limits: Limits,
+}
+
+/// The measured quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Quantity {
+    /// Alerts if below its limits; the other quantities alert if above them.
+    TimeLeft,
+    Lag,
+    SyncAge,
+}
+
+/// The limits of a duration; `None` disables the alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) warning: Option<Duration>,
+    pub(super) critical: Option<Duration>,
+}
+
+impl<'a> Assessment<'a> {
+    /// Finds the problems, the most severe first. Without any lineage, those of the last `sync` are not severe, because they
+    /// would hide that nothing is known.
+    pub(super) fn problems(self) -> Vec<Problem<'a>> {
+        let of_host = |error| self.state_problem(error, Subject::Host);
+        let mut problems: Vec<_> = self.fleet.state_errors.iter().map(of_host).collect();
+        let mut is_late = false;
+        for lineage in self.lineages() {
+            let pending = self.pending_problem(lineage);
+            is_late |= pending.as_ref().is_some_and(|pending| pending.level > Level::Ok);
+            problems.extend(pending);
+            problems.extend(self.disk_problem(lineage));
+            problems.extend(self.expiry_problem(lineage));
+            problems.extend(lineage.sites.iter().flat_map(|site| site_problems(lineage, site)));
+        }
+        problems.extend(self.sync_problems(is_late));
+        problems.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| b.urgency.total_cmp(&a.urgency)));
+        problems
+    }
+
+    /// The problem of a state file, or of the record of a `sync`. A damaged file may hide a deployment that has been
+    /// pending since it was written.
+    fn state_problem(self, error: &StateError, subject: Subject<'a>) -> Problem<'a> {
+        let written_at = error.damaged().filter(|file| file.is_pending).and_then(|file| file.written_at);
+        let level = match written_at {
+            Some(at) => self.gauge(Quantity::Lag, subject, self.now - at, None).level().max(Level::Warning),
+            None if error.is_invalid() => Level::Warning,
+            // It may hide anything, so there is no level to derive.
+            None => Level::Unknown,
+        };
+        Problem::new(level, subject, error.to_string())
+    }
+
+    /// A deployment that is pending, or has been since a time in the future. Waiting does not finish one for which the
+    /// service's responses are unintelligible.
+    fn pending_problem(self, lineage: &'a LineageStatus) -> Option<Problem<'a>> {
+        let (since, subject) = (lineage.pending.as_ref()?.since, Subject::Lineage(&lineage.name));
+        let Some(gauge) = self.lag(lineage) else {
+            let text = format!("pending since {}, which is in the future", rfc3339(since));
+            return Some(Problem::new(Level::Warning, subject, text).hint("check the clock of this host"));
+        };
+        let is_unintelligible = |result: &RunResult| result.exit_code == ErrorKind::Protocol.exit_code();
+        let mut problem = Problem::of(&gauge, format!("pending for {}", humanize(gauge.value)));
+        if lineage.last_error.as_ref().is_some_and(is_unintelligible) {
+            problem.level = problem.level.max(Level::Warning);
+        }
+        Some(match &lineage.last_error {
+            Some(RunResult { error: Some(error), .. }) => problem.detail(format!(" ({})", sanitize(error))),
+            None if lineage.disk.is_unseen() => {
+                problem.detail(" (no run has seen this certificate)").hint("run `edgecert sync`")
+            }
+            _ => problem,
+        })
+    }
+
+    /// A certificate that expired before it was deployed, or on disk; else files that are missing although needed, or cannot
+    /// be read.
+    fn disk_problem(self, lineage: &'a LineageStatus) -> Option<Problem<'a>> {
+        let problem = |level, text: String| Problem::new(level, Subject::Lineage(&lineage.name), text);
+        let has_expired = |leaf: &Leaf| leaf.not_after < self.now;
+        let expired = |level, what: &str, leaf: &Leaf| {
+            let text = format!("the {what} expired at {}", rfc3339(leaf.not_after));
+            problem(level, text).hint("renew it with the ACME client")
+        };
+        Some(match (&lineage.pending, &lineage.disk) {
+            (Some(Pending { leaf: Some(leaf), .. }), _) if has_expired(leaf) => {
+                Problem { urgency: f64::INFINITY, ..expired(Level::Critical, "pending certificate", leaf) }
+            }
+            (_, DiskStatus::Missing) if lineage.is_needed() => {
+                let hint = "restore the files, or run `edgecert status --forget` for it";
+                let text = "certificate is missing but still needed".to_owned();
+                problem(Level::Warning, text).because(lineage.cert.as_ref()).hint(hint)
+            }
+            (_, DiskStatus::Unreadable(reason)) => {
+                problem(Level::Warning, "certificate cannot be read".into()).because(Some(reason))
+            }
+            (None, DiskStatus::Leaf { leaf, .. }) if has_expired(leaf) => {
+                expired(Level::Ok, "certificate on disk", leaf)
+            }
+            (_, DiskStatus::Leaf { .. } | DiskStatus::Missing) => return None,
+        })
+    }
+
+    /// The site whose leaf is nearest to its thresholds, or farthest beyond them.
+    fn expiry_problem(self, lineage: &'a LineageStatus) -> Option<Problem<'a>> {
+        let gauge = |site| Some((self.time_left(lineage, site)?, site));
+        // `max_by` takes the last one of equals, and the first site is expected.
+        let gauges = lineage.sites.iter().rev().filter_map(gauge);
+        let worst = gauges.max_by(|(a, _), (b, _)| a.compare(b));
+        let (gauge, site) = worst.filter(|(gauge, _)| gauge.level() > Level::Ok)?;
+        let (domain, left, at) = (&site.state.domain, humanize(gauge.value), self.now + gauge.value);
+        // The address may have been unreachable since.
+        let is_deployed = site.expiry() == Some(at);
+        let seen = if is_deployed { "" } else { ", as its edge was last seen" };
+        let at = rfc3339(at);
+        let (text, detail) = match () {
+            () if gauge.value.is_zero() => ("no valid certificate served".into(), format!("{domain}{seen}")),
+            () if gauge.is_expired() => {
+                (format!("certificate expired {left} ago"), format!("{domain}, at {at}{seen}"))
+            }
+            () => (format!("certificate expires in {left}"), format!("{domain}, at {at}{seen}")),
+        };
+        Some(Problem::of(&gauge, text).detail(format!(" ({detail})")))
+    }
+
+    /// Problems of the last `sync`: how it ended, and when. Nothing else notices that its timer has stopped. If a deployment
+    /// `is_late`, that explains a failure.
+    fn sync_problems(self, is_late: bool) -> Vec<Problem<'a>> {
+        let last = &self.fleet.last_sync;
+        let mut problems: Vec<_> =
+            last.faults.iter().map(|fault| self.state_problem(fault, Subject::Sync)).collect();
+        let never = "sync has never run";
+        let age = match self.sync_age() {
+            Some(age) if last.record.is_none() => Problem::of(&age, never),
+            Some(age) => Problem::of(&age, format!("sync last ran {} ago", humanize(age.value))),
+            None => Problem::new(Level::Ok, Subject::Sync, never),
+        };
+        if age.level > Level::Ok || (last.record.is_none() && last.faults.is_empty()) {
+            problems.push(age.hint("check its timer with `edgecert doctor`"));
+        }
+        problems.extend(last.record.as_ref().and_then(|record| self.failure(record, is_late)));
+        if self.fleet.lineages.is_empty() || self.thresholds.ignore_sync() {
+            for problem in &mut problems {
+                problem.level = Level::Ok;
+            }
+        }
+        problems
+    }
+
+    /// A failure of `sync`, severe unless it is temporary and has not lasted for too long.
+    fn failure(self, record: &SyncRecord, is_explained: bool) -> Option<Problem<'a>> {
+        let code = Some(record.exit_code).filter(|code| *code != 0)?;
+        let since = record.failing_since.unwrap_or(record.ended_at);
+        let failing = self.since(since);
+        let is_temporary = code == ErrorKind::Temporary.exit_code();
+        let lasting =
+            if is_temporary { format!(" for {}, last", humanize(failing.value)) } else { String::new() };
+        let is_severe = !is_temporary || failing.level() > Level::Ok;
+        let level = if is_severe && !is_explained { Level::Warning } else { Level::Ok };
+        let text = format!("sync failed{lasting} with exit code {code}");
+        Some(Problem::new(level, Subject::Sync, text).because(record.message.as_ref()))
+    }
+
+    /// The lag of each lineage, the time left of the leaf of each site, and the time since the last `sync`.
+    pub(super) fn gauges(self) -> Vec<Gauge<'a>> {
+        let mut gauges = Vec::new();
+        for lineage in self.lineages() {
+            gauges.extend(self.lag(lineage));
+            gauges.extend(lineage.sites.iter().filter_map(|site| self.time_left(lineage, site)));
+        }
+        gauges.extend(self.sync_age());
+        gauges
+    }
+
+    /// The lineages that count: what is superseded may expire.
+    fn lineages(self) -> impl Iterator<Item = &'a LineageStatus> {
+        self.fleet.lineages.iter().filter(|lineage| !lineage.is_superseded())
+    }
+
+    /// How long a lineage has been pending, zero if it is not; `None` if the clock was or is wrong.
+    fn lag(self, lineage: &'a LineageStatus) -> Option<Gauge<'a>> {
+        let (subject, value) = (Subject::Lineage(&lineage.name), lineage.lag(self.now)?);
+        Some(self.gauge(Quantity::Lag, subject, value, lineage.lifetime()))
+    }
+
+    /// The time left of the deployed leaf, or of a leaf that an edge address was last seen to serve if that expires
+    /// earlier or nothing was deployed; `None` if unknown.
+    pub(super) fn time_left(self, lineage: &'a LineageStatus, site: &'a SiteStatus) -> Option<Gauge<'a>> {
+        let served = site.served_leaf();
+        let deployed = served.map(|leaf| leaf.not_after - self.now);
+        // Before the first deployment an address may refuse the name.
+        let is_relevant = served.is_some() || site.seen_leaf().is_some();
+        let seen = site.state.edge.slack(self.now).filter(|_| is_relevant);
+        let value = deployed.into_iter().chain(seen).min()?;
+        let leaf = served.into_iter().chain(site.seen_leaf()).min_by_key(|leaf| leaf.not_after);
+        let subject = Subject::Site(&lineage.name, site.state.domain.spelled());
+        Some(self.gauge(Quantity::TimeLeft, subject, value, leaf.and_then(Leaf::lifetime)))
+    }
+
+    /// The time since the last `sync`. If it never ran, the time since the least recent of the lineages' latest runs;
+    /// then it is never critical. `None` if unknown, or if nothing was deployed yet.
+    fn sync_age(self) -> Option<Gauge<'a>> {
+        let last = &self.fleet.last_sync;
+        match &last.record {
+            _ if self.fleet.lineages.is_empty() => None,
+            Some(record) => Some(self.since(record.ended_at)),
+            None if !last.faults.is_empty() => None,
+            None => {
+                let begun = self.fleet.lineages.iter().filter_map(|lineage| lineage.begun_at).min()?;
+                let age = self.since(begun);
+                let warning = age.limits.warning.or(age.limits.critical);
+                Some(Gauge { limits: Limits { warning, critical: None }, ..age })
+            }
+        }
+    }
+
+    /// The time since `sync` ended or began to fail, zero if the clock was set back since.
+    pub(super) fn since(self, since: OffsetDateTime) -> Gauge<'a> {
+        self.gauge(Quantity::SyncAge, Subject::Sync, (self.now - since).max(Duration::ZERO), None)
+    }
+
+    /// A value with its limits, given the lifetime of the certificate; `None`: it is unknown.
+    pub(super) fn gauge(
+        self,
+        quantity: Quantity,
+        subject: Subject<'a>,
+        value: Duration,
+        lifetime: Option<Duration>,
+    ) -> Gauge<'a> {
+        Gauge { quantity, subject, value, limits: self.thresholds.limits(quantity, lifetime) }
+    }
+}
+
+/// What the handshakes found at each address of a site, or else the last run.
+fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Problem<'a>> {
+    let SiteState { domain, outcome, detail, .. } = &site.state;
+    let problem =
+        |level, text: String| Problem::new(level, Subject::Site(&lineage.name, domain.spelled()), text);
+    let at_address = |message: &String| problem(Level::Ok, format!("{domain}: {message}"));
+    // While a deployment is pending, the edges serve the previous leaf, and the lag is judged instead.
+    let is_pending = lineage.pending.is_some();
+    let mut problems = Vec::new();
+    if let Some(edge) = &site.edge {
+        problems.extend(edge.stale.iter().map(at_address));
+        // One alert per site.
+        if let Some(first) = problems.first_mut().filter(|_| !is_pending) {
+            first.level = Level::Warning;
+        }
+        let is_unchecked = edge.outcome == EdgeOutcome::Unreachable && edge.score.served == 0;
+        if is_unchecked {
+            let text = format!("no edge address of {domain} could be checked");
+            problems.push(problem(Level::Unknown, text).because(edge.unreachable.first()));
+        }
+        problems.extend(edge.unreachable.iter().skip(is_unchecked.into()).map(at_address));
+    } else if !is_pending && (outcome.is_failed() || matches!(outcome, Outcome::Unknown(_))) {
+        problems.push(problem(Level::Ok, format!("{domain} is {outcome}")).because(detail.as_ref()));
+    }
+    let is_seen_stale = site.edge.as_ref().is_some_and(|edge| !edge.stale.is_empty());
+    if site.serves_leaf(lineage.leaf()) == Some(false) && !is_pending && !is_seen_stale {
+        let text = format!("{domain}: an edge address was last seen without this certificate");
+        // Of a site that the lineage is not for: `sync` sends nothing for it.
+        let is_reached = *outcome == Outcome::Stale;
+        let hint = if is_reached { "deploy the lineage again with `--force`" } else { "run `edgecert sync`" };
+        problems.push(problem(Level::Warning, text).hint(hint));
+    }
+    problems
+}
+
+/// Describes a failure that the check would report with its default thresholds.
+pub(in crate::cmd) fn sync_failure(record: &SyncRecord, now: OffsetDateTime) -> Option<String> {
+    let (fleet, thresholds) = (Fleet::default(), MonitoringArgs::default());
+    let problem = Assessment { fleet: &fleet, thresholds: &thresholds, now }.failure(record, false)?;
+    (problem.level > Level::Ok).then(|| problem.text + &problem.detail)
+}
+
+impl<'a> Problem<'a> {
+    pub(super) fn new(level: Level, subject: Subject<'a>, text: impl Into<String>) -> Self {
+        Self { level, subject, text: text.into(), detail: String::new(), hint: None, urgency: 0.0 }
+    }
+
+    /// The problem that a gauge is near its limits, or beyond them.
+    fn of(gauge: &Gauge<'a>, text: impl Into<String>) -> Self {
+        Self { urgency: gauge.urgency(), ..Self::new(gauge.level(), gauge.subject, text) }
+    }
+
+    pub(super) fn detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: detail.into(), ..self }
+    }
+
+    /// The text with the cause and what helps.
+    pub(super) fn sentence(&self) -> String {
+        let hint = self.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("{}{}{hint}", self.text, self.detail)
+    }
+
+    fn because(self, reason: Option<impl Display>) -> Self {
+        let detail = reason.map(|reason| format!(": {reason}"));
+        self.detail(detail.unwrap_or_default())
+    }
+
+    fn hint(self, hint: &'static str) -> Self {
+        Self { hint: Some(hint), ..self }
+    }
+}
+
+impl Gauge<'_> {
+    pub(super) fn level(&self) -> Level {
+        let is_exceeded = |limit: &Duration| match self.quantity {
+            Quantity::TimeLeft => self.value < *limit,
+            Quantity::Lag | Quantity::SyncAge => self.value > *limit,
+        };
+        match self.limits {
+            _ if self.is_expired() => Level::Critical,
+            Limits { critical: Some(limit), .. } if is_exceeded(&limit) => Level::Critical,
+            Limits { warning: Some(limit), .. } if is_exceeded(&limit) => Level::Warning,
+            _ => Level::Ok,
+        }
+    }
+
+    pub(super) fn is_expired(&self) -> bool {
+        self.quantity == Quantity::TimeLeft && self.value.is_negative()
+    }
+
+    /// Orders alerts of the same level: 1 at the first limit, higher beyond it.
+    pub(super) fn urgency(&self) -> f64 {
+        let limit = self.limits.warning.or(self.limits.critical).unwrap_or(Duration::MAX);
+        // No value is zero: where nothing is pending, the limits still tell which is nearer.
+        let [value, limit] =
+            [self.value, limit].map(|duration| duration.as_seconds_f64().max(f64::MIN_POSITIVE));
+        if self.quantity == Quantity::TimeLeft { limit / value } else { value / limit }
+    }
+
+    /// Compares gauges of the same quantity: the greater one is farther beyond its limits, or nearer to them.
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
+        let by_urgency = || self.urgency().total_cmp(&other.urgency());
+        // Both expired.
+        let by_value = || other.value.cmp(&self.value);
+        self.level().cmp(&other.level()).then_with(by_urgency).then_with(by_value)
+    }
+
+    /// Performance data: `label=value[unit];warning;critical;min`. The threshold `N:` alerts below N.
+    pub(super) fn performance_data(&self) -> String {
+        let seconds = |duration: Duration| duration.whole_seconds().to_string();
+        let (label, number, below, end): (_, fn(Duration) -> String, _, _) = match self.quantity {
+            // No minimum, because the value is negative after the expiry.
+            Quantity::TimeLeft => ("days_left", days, ":", ""),
+            Quantity::Lag => ("lag", seconds, "", ";0"),
+            Quantity::SyncAge => ("sync_age", seconds, "", ";0"),
+        };
+        let limit = |limit: Option<Duration>| limit.map(|limit| number(limit) + below).unwrap_or_default();
+        let unit = if self.quantity == Quantity::TimeLeft { "" } else { "s" };
+        let (value, Limits { warning, critical }) = (number(self.value), self.limits);
+        format!("{label}={value}{unit};{};{}{end}", limit(warning), limit(critical))
+    }
+}
+
+impl MonitoringArgs {
+    /// The limits on a quantity. They depend on the lifetime of the certificate, so that one check fits 6-day and 200-day
+    /// certificates; one that was not given has its default.
+    fn limits(&self, quantity: Quantity, lifetime: Option<Duration>) -> Limits {
+        let ([warning, critical], [default_warning, default_critical]) = match quantity {
+            Quantity::TimeLeft => ([self.warning, self.critical], TIME_LEFT),
+            Quantity::Lag => ([self.lag_warning, self.lag_critical], LAG),
+            Quantity::SyncAge => ([self.sync_warning, self.sync_critical], SYNC_AGE.map(Threshold::Fixed)),
+        };
+        let limit = |given: Option<Threshold>, default: Threshold| match given {
+            Some(Threshold::Off) => None,
+            // A share of an unknown lifetime is unknown, too.
+            given => given.and_then(|threshold| threshold.of(lifetime)).or(default.of(lifetime)),
+        };
+        Limits { warning: limit(warning, default_warning), critical: limit(critical, default_critical) }
+    }
+
+    /// Whether both limits on the last `sync` are off.
+    fn ignore_sync(&self) -> bool {
+        self.limits(Quantity::SyncAge, None) == Limits { warning: None, critical: None }
+    }
+}
+
+/// Formats days with at most four decimals, a resolution of about ten seconds.
+fn days(duration: Duration) -> String {
+    let days = format!("{:.4}", duration / Duration::DAY);
+    let days = days.trim_end_matches('0').trim_end_matches('.');
+    if days == "-0" { "0".into() } else { days.into() }
+}
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+mod gauge_tests {
+    use super::*;
+
+    fn gauge(quantity: Quantity, value: i64, warning: i64, critical: i64) -> Gauge<'static> {
+        let limit = |seconds| Some(Duration::seconds(seconds));
+        let limits = Limits { warning: limit(warning), critical: limit(critical) };
+        Gauge { quantity, subject: Subject::Host, value: Duration::seconds(value), limits }
+    }
+
+    const HOUR: i64 = 3_600;
+    const DAY: i64 = 24 * HOUR;
+
+    fn seconds(limits: Limits) -> [Option<i64>; 2] {
+        [limits.warning, limits.critical].map(|limit| limit.map(Duration::whole_seconds))
+    }
+
+    #[test]
+    fn limits_follow_the_lifetime() {
+        let thresholds = MonitoringArgs::default();
+        // The lifetime in days, and the limits on the time left and on the lag.
+        let rows = [
+            (Some(6), [36 * HOUR, 14 * HOUR + 24 * 60], [3 * HOUR + 36 * 60, 7 * HOUR + 12 * 60]),
+            (Some(45), [11 * DAY + 6 * HOUR, 3 * DAY], [6 * HOUR, DAY]),
+            (Some(90), [14 * DAY, 3 * DAY], [6 * HOUR, DAY]),
+            (Some(200), [14 * DAY, 3 * DAY], [6 * HOUR, DAY]),
+            (None, [14 * DAY, 3 * DAY], [6 * HOUR, DAY]),
+        ];
+        for (days, time_left, lag) in rows {
+            let lifetime = days.map(Duration::days);
+            assert_eq!(
+                seconds(thresholds.limits(Quantity::TimeLeft, lifetime)),
+                time_left.map(Some),
+                "{days:?}"
+            );
+            assert_eq!(seconds(thresholds.limits(Quantity::Lag, lifetime)), lag.map(Some), "{days:?}");
+        }
+    }
+
+    #[test]
+    fn sync_limits_can_be_off() {
+        let (off, now) = (Some(Threshold::Off), Some(Threshold::Fixed(Duration::ZERO)));
+        let rows = [
+            ([None, None], [Some(3 * HOUR), Some(DAY)], false),
+            ([off, None], [None, Some(DAY)], false),
+            ([None, off], [Some(3 * HOUR), None], false),
+            ([off, off], [None, None], true),
+            ([now, None], [Some(0), Some(DAY)], false),
+        ];
+        for ([sync_warning, sync_critical], expected, is_ignored) in rows {
+            let thresholds = MonitoringArgs { sync_warning, sync_critical, ..MonitoringArgs::default() };
+            assert_eq!(seconds(thresholds.limits(Quantity::SyncAge, None)), expected, "{thresholds:?}");
+            assert_eq!(thresholds.ignore_sync(), is_ignored, "{thresholds:?}");
+        }
+    }
+
+    #[test]
+    fn override_replaces_the_default() {
+        let thresholds = MonitoringArgs {
+            warning: Some(Threshold::Fixed(Duration::days(14))),
+            lag_critical: Some(Threshold::Share(0.5)),
+            ..MonitoringArgs::default()
+        };
+        let lifetime = Some(Duration::days(6));
+        let limits = [14 * DAY, 14 * HOUR + 24 * 60].map(Some);
+        assert_eq!(
+            seconds(thresholds.limits(Quantity::TimeLeft, lifetime)),
+            limits,
+            "warns from its first minute, as asked for"
+        );
+        assert_eq!(
+            seconds(thresholds.limits(Quantity::Lag, lifetime)),
+            [3 * HOUR + 36 * 60, 3 * DAY].map(Some)
+        );
+        // Half of an unknown lifetime: the default.
+        assert_eq!(seconds(thresholds.limits(Quantity::Lag, None)), [6 * HOUR, DAY].map(Some));
+    }
+
+    #[test]
+    fn performance_data_follow_the_guidelines() {
+        let off = Limits { warning: None, critical: Some(Duration::DAY) };
+        let rows = [
+            (gauge(Quantity::Lag, 259_200, 21_600, 86_400), "lag=259200s;21600;86400;0"),
+            (gauge(Quantity::TimeLeft, 512_352, 129_600, 51_840), "days_left=5.93;1.5:;0.6:"),
+            (gauge(Quantity::TimeLeft, -86_401, 1_209_600, 90), "days_left=-1;14:;0.001:"),
+            (gauge(Quantity::TimeLeft, -1, 0, 0), "days_left=0;0:;0:"),
+            (Gauge { limits: off, ..gauge(Quantity::SyncAge, 60, 0, 0) }, "sync_age=60s;;86400;0"),
+        ];
+        for (gauge, expected) in rows {
+            assert_eq!(gauge.performance_data(), expected);
+        }
+    }
+
+    #[test]
+    fn gauge_beyond_its_limit_is_greater() {
+        let left = |value, warning| gauge(Quantity::TimeLeft, value, warning, warning / 4);
+        let lag = |value, warning| gauge(Quantity::Lag, value, warning, warning * 4);
+        // Each is greater than the one before.
+        let rows = [
+            vec![
+                left(900, 400),
+                left(500, 400),
+                left(399, 400),
+                left(30, 40),
+                left(99, 400),
+                left(-1, 40),
+                left(-2, 400),
+            ],
+            vec![
+                lag(0, 400),
+                lag(0, 40),
+                lag(200, 400),
+                lag(39, 40),
+                lag(500, 400),
+                lag(60, 40),
+                lag(161, 40),
+            ],
+        ];
+        for gauges in rows {
+            for pair in gauges.windows(2) {
+                assert_eq!(pair[1].compare(&pair[0]), Ordering::Greater, "{pair:?}");
+            }
+        }
+    }
+}
