@@ -6,8 +6,6 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use reqwest::Url;
-
 use crate::api::{anonymous_client, failure_reason};
 use crate::clock::Deadline;
 use crate::context::Context;
@@ -15,7 +13,7 @@ use crate::error::CommandError;
 use crate::file;
 use crate::report::{Report, Style};
 use crate::runtime::Runtime;
-use crate::settings::{Proxy, Roots};
+use crate::settings::{HeartbeatUrl, Proxy, Roots};
 use crate::text::sanitize_untruncated;
 
 /// Time limit for the whole call.
@@ -28,11 +26,11 @@ const MAX_SUMMARY: usize = 1000;
 pub(crate) fn send_heartbeat(report: &Report, context: &Context) -> Result<(), String> {
     let Some(url) = &context.configuration().heartbeat_url else { return Ok(()) };
     let (proxy, roots) = (url.proxy(&context.env).map_err(not_called)?, Roots::of_system(&context.env));
-    let (url, summary) = (url.with_exit_code(report.exit_code()), summary(report));
-    log::info!("calling heartbeat_url with exit code {}", report.exit_code());
+    let (url, exit_code, summary) = (url.clone(), report.exit_code(), summary(report));
+    log::info!("calling heartbeat_url with exit code {exit_code}");
     let (sender, receiver) = mpsc::channel();
     // On a separate thread: after a panic, the current one may be inside a runtime.
-    let call = move || sender.send(call(url, summary, proxy.as_ref(), &roots, TIMEOUT));
+    let call = move || sender.send(call(&url, exit_code, summary, proxy.as_ref(), &roots, TIMEOUT));
     thread::Builder::new().spawn(call).map_err(|error| not_called(file::reason(&error)))?;
     // Not joined: if that thread panics as well, it waits for the exit.
     receiver.recv_timeout(TIMEOUT).unwrap_or_else(|_| Err(timed_out()))
@@ -47,16 +45,16 @@ fn timed_out() -> String {
 }
 
 fn call(
-    url: Url,
+    url: &HeartbeatUrl,
+    exit_code: u8,
     summary: String,
     proxy: Option<&Proxy>,
     roots: &Roots,
     timeout: Duration,
 ) -> Result<(), String> {
-    let deadline = Deadline::after(timeout);
+    let (deadline, url) = (Deadline::after(timeout), url.with_exit_code(exit_code));
     let client = anonymous_client(roots, url.scheme() == "http", proxy, deadline).map_err(not_called)?;
-    let request = client.post(url);
-    let request = request.header("Content-Type", "text/plain; charset=utf-8").body(summary);
+    let request = client.post(url).header("Content-Type", "text/plain; charset=utf-8").body(summary);
     let runtime = Runtime::new().map_err(not_called)?;
     // The client's own timeout does not cover name resolution.
     let response = async { tokio::time::timeout(deadline.left(), request.send()).await };
@@ -95,7 +93,7 @@ mod tests {
         let receiver = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let url = format!("http://{}", receiver.local_addr().unwrap()).parse().unwrap();
         let roots = Roots::of_system(&Env::default());
-        let result = call(url, String::new(), None, &roots, Duration::from_millis(100));
+        let result = call(&url, 0, String::new(), None, &roots, Duration::from_millis(100));
         assert_eq!(result.unwrap_err(), "heartbeat_url did not respond within 10 seconds");
     }
 
