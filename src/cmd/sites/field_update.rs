@@ -88,15 +88,11 @@ fn read_file(path: &Path) -> Result<Map<String, Value>, CommandError> {
     // Some editors write a byte order mark.
     let json = serde_json::from_str(text.trim_start_matches('\u{feff}'))
         .map_err(|error| refused(&format!(":{}: not JSON", error.line())))?;
-    let Value::Object(mut object) = json else {
-        return Err(refused(" holds no JSON object"));
-    };
-    match object.remove("site") {
-        Some(Value::Object(site)) => Ok(site),
-        Some(other) => {
-            object.insert("site".into(), other);
-            Ok(object)
-        }
-        None => Ok(object),
+    match json {
+        Value::Object(object) => Ok(match object.get("site") {
+            Some(Value::Object(site)) => site.clone(),
+            _ => object,
+        }),
+        _ => Err(refused(" holds no JSON object")),
     }
 }

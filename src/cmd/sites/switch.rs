@@ -49,19 +49,17 @@ pub(super) async fn run(
 
 /// A site whose state did not change.
 fn not_switched(site: &ApiObject<Site>, refusal: Option<&RequestError>) -> CommandError {
-    let (found, hint) = match &site.known.disabled_reason {
-        _ if site.known.enabled => {
-            let hint = if refusal.is_some() { SEE_REASON_HINT } else { CONTRADICTION_HINT };
-            ("enabled".to_owned(), hint)
+    let found = match &site.known.disabled_reason {
+        _ if site.known.enabled => "enabled".to_owned(),
+        Some(reason) => format!("disabled by the system: {}", sanitize(reason)),
+        None => "disabled, and the service gives no reason".to_owned(),
+    };
+    let hint = match refusal {
+        _ if !site.known.enabled => {
+            "check whether the package is expired or used up; top it up, renew it or extend it first"
         }
-        Some(reason) => (
-            format!("disabled by the system: {}", sanitize(reason)),
-            "if the package's traffic is used up, top it up, renew it or extend it first",
-        ),
-        None => (
-            "disabled, and the service gives no reason".to_owned(),
-            "check whether the package is expired or used up; top it up, renew it or extend it first",
-        ),
+        Some(_) => SEE_REASON_HINT,
+        None => CONTRADICTION_HINT,
     };
     let reason = refusal.map(|refusal| format!(" ({})", refusal.error)).unwrap_or_default();
     let message = format_args!("{} is still {found}{reason}", label(site));
