@@ -90,22 +90,6 @@ static CURVES: [Curve; 3] = [
     Curve { oid: &oid!(raw 1.3.132.0.35), key_type: KeyType::P521, length: 66 },
 ];
 
-/// Algorithms and curves that are not supported, for messages.
-const UNSUPPORTED: [(&str, &str); 12] = [
-    ("1.2.840.10040.4.1", "DSA"),
-    ("1.3.101.110", "X25519"),
-    ("1.3.101.113", "Ed448"),
-    ("2.16.840.1.101.3.4.3.17", "ML-DSA-44"),
-    ("2.16.840.1.101.3.4.3.18", "ML-DSA-65"),
-    ("2.16.840.1.101.3.4.3.19", "ML-DSA-87"),
-    ("1.3.132.0.10", "secp256k1"),
-    ("1.3.132.0.33", "P-224"),
-    ("1.2.840.10045.3.1.1", "P-192"),
-    ("1.3.36.3.3.2.8.1.1.7", "brainpoolP256r1"),
-    ("1.3.36.3.3.2.8.1.1.11", "brainpoolP384r1"),
-    ("1.3.36.3.3.2.8.1.1.13", "brainpoolP512r1"),
-];
-
 /// Tags of optional fields.
 const CONTEXT_0: u8 = 0xa0;
 const CONTEXT_1: u8 = 0xa1;
@@ -131,7 +115,7 @@ impl PublicKey {
             },
             EC => curve(named).map_or_else(KeyType::Other, |curve| curve.key_type.clone()),
             ED25519 => KeyType::Ed25519,
-            other => KeyType::Other(unsupported(other, "")),
+            other => KeyType::Other(unsupported(other)),
         };
         Self::new(key_type, bits)
     }
@@ -208,17 +192,15 @@ impl PrivateKey {
     }
 }
 
-/// The curve that an object identifier names, or the name of an unsupported one.
+/// The curve that an object identifier names, or a description of an unsupported one.
 fn curve(oid: Option<&[u8]>) -> Result<&'static Curve, String> {
     let oid = oid.ok_or("EC with explicit curve parameters")?;
-    CURVES.iter().find(|curve| curve.oid == oid).ok_or_else(|| unsupported(oid, "EC with curve "))
+    CURVES.iter().find(|curve| curve.oid == oid).ok_or_else(|| format!("EC with curve {}", unsupported(oid)))
 }
 
-/// The usual name of an unsupported algorithm or curve, or else its object identifier after `prefix`.
-fn unsupported(oid: &[u8], prefix: &str) -> String {
-    let oid = Oid::new(oid.into()).to_id_string();
-    let name = UNSUPPORTED.iter().find(|(known, _)| *known == oid);
-    name.map_or_else(|| format!("{prefix}OID {oid}"), |(_, name)| (*name).to_owned())
+/// Describes an unsupported algorithm or curve.
+fn unsupported(oid: &[u8]) -> String {
+    format!("OID {}", Oid::new(oid.into()).to_id_string())
 }
 
 /// The modulus of an `RSAPublicKey` (RFC 8017, appendix A.1.1).
@@ -258,7 +240,7 @@ fn pkcs8(der: &[u8]) -> Result<Parts, KeyError> {
         RSA | RSASSA_PSS => rsa(key)?,
         EC => ec(key, Some(parameters))?,
         ED25519 => ed25519(key)?,
-        other => return Err(KeyError::Unsupported(unsupported(other, ""))),
+        other => return Err(KeyError::Unsupported(unsupported(other))),
     };
     let stored = stored.map(|bits| bits.strip_prefix(&[0]).unwrap_or(bits));
     if stored.is_some_and(|bits| !public_key.is_encoded_by(bits)) {
