@@ -62,15 +62,13 @@ pub struct Name {
 /// Why bytes cannot be used as a certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    #[error("a `CERTIFICATE` block that is not an X.509 certificate")]
+    #[error("a block `CERTIFICATE` that is not an X.509 certificate")]
     Malformed,
-    #[error("a `CERTIFICATE` block of {0} bytes, more than TLS clients accept")]
+    #[error("a block `CERTIFICATE` of {0} bytes, more than TLS clients accept")]
     TooLarge(usize),
-    /// The time is sanitized.
-    #[error("a certificate whose {0} `{1}` is not a time of the form YYMMDDHHMMSSZ or YYYYMMDDHHMMSSZ")]
-    Time(&'static str, String),
-    #[error("a certificate that has the extension {0} more than once")]
-    RepeatedExtension(String),
+    /// RFC 5280 forbids what it has.
+    #[error("a certificate with {0}")]
+    Forbidden(&'static str),
 }
 
 /// The largest certificate that webpki accepts; OpenSSL's limit for a whole chain is higher.

@@ -5,7 +5,6 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use memchr::memchr_iter;
 use memchr::memmem::{Finder, find_iter};
 use rustls_pemfile::Item;
 use zeroize::Zeroizing;
@@ -31,10 +30,8 @@ pub enum Block {
     EncryptedKey,
     /// A well-formed block of another kind; holds its label, sanitized.
     Other(String),
-    /// A block that cannot be decoded; holds its description.
+    /// A block that cannot be decoded, or all blocks if there are more than `MAX_BLOCKS`; holds a description.
     Broken(String),
-    /// Always the last block: the file goes on after `MAX_BLOCKS` blocks, and the rest was not parsed.
-    TooMany,
 }
 
 /// The structure in which a private key is stored.
@@ -48,8 +45,8 @@ pub enum KeyFormat {
     Pkcs8,
 }
 
-/// More blocks than any chain with its key has.
-pub const MAX_BLOCKS: usize = 256;
+/// More blocks than any chain with its key has. Each certificate is compared with every other one.
+pub const MAX_BLOCKS: usize = 64;
 
 /// Parses a PEM file. Defects are part of the result.
 pub fn parse(bytes: &[u8]) -> Document {
@@ -59,7 +56,7 @@ pub fn parse(bytes: &[u8]) -> Document {
     let mut open: Option<(&str, Vec<&str>)> = None;
     for raw in text.lines() {
         if document.blocks.len() >= MAX_BLOCKS {
-            document.blocks.push(Block::TooMany);
+            document.blocks = vec![Block::Broken(format!("more than {MAX_BLOCKS} PEM blocks"))];
             return document;
         }
         let line = raw.trim();
@@ -89,7 +86,10 @@ pub fn parse(bytes: &[u8]) -> Document {
         }
     }
     document.blocks.extend(open.map(unterminated));
-    if !text.ends_with('\n') && text.lines().last().is_some_and(is_truncated_begin) {
+    // The file may be in the middle of being written.
+    let last = text.lines().last().unwrap_or_default().trim();
+    let begins = last.starts_with(BEGIN) || !last.is_empty() && BEGIN.trim_end().starts_with(last);
+    if begins && boundary_label(last, BEGIN).is_none() && !text.ends_with('\n') {
         document.blocks.push(Block::Broken("a block that is cut off in its first line".into()));
     }
     document
@@ -103,21 +103,9 @@ pub(crate) fn certificates(file: &[u8]) -> impl Iterator<Item = Option<Vec<u8>>>
     let end = Finder::new(END);
     find_iter(file, BEGIN).map(move |at| {
         let block = file.get(at + BEGIN.len()..)?;
-        decode_certificate(block.get(..end.find(block)?)?)
+        // It is not secret, so this need not take constant time.
+        base64_simd::forgiving_decode_to_vec(block.get(..end.find(block)?)?).ok()
     })
-}
-
-/// Decodes the body of a block. It is not secret, so this need not take constant time.
-fn decode_certificate(body: &[u8]) -> Option<Vec<u8>> {
-    let mut base64 = Vec::with_capacity(body.len());
-    let mut start = 0;
-    for end in memchr_iter(b'\n', body).chain([body.len()]) {
-        base64.extend_from_slice(body.get(start..end)?.trim_ascii());
-        start = end + 1;
-    }
-    let length = base64_simd::STANDARD.decode_inplace(&mut base64).ok()?.len();
-    base64.truncate(length);
-    Some(base64)
 }
 
 /// Encodes DER as one PEM block with lines of 64 characters.
@@ -132,12 +120,7 @@ pub fn encode(label: &str, der: &[u8]) -> Secret {
 pub fn describe(bytes: &[u8]) -> &'static str {
     match bytes {
         [] => "it is empty",
-        // A SEQUENCE whose length takes several bytes, or is that of the whole file, as in short keys.
-        [0x30, length, rest @ ..] if (0x80..=0x84).contains(length) || usize::from(*length) == rest.len() => {
-            "it looks like DER or PKCS#12, not PEM"
-        }
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is UTF-16 text, and PEM is ASCII",
-        _ if bytes.starts_with(b"ssh-") => "it is an SSH key, not PEM",
+        _ if bytes.contains(&0) => "it is not text, as PEM is; it may be DER or PKCS#12",
         _ => "it contains no PEM block",
     }
 }
@@ -149,7 +132,7 @@ impl Block {
             Self::Certificate(_) => Some("a certificate".into()),
             Self::Key(..) | Self::EncryptedKey => Some("a private key".into()),
             Self::Other(label) => Some(block_labeled(label)),
-            Self::Broken(_) | Self::TooMany => None,
+            Self::Broken(_) => None,
         }
     }
 }
@@ -188,11 +171,9 @@ impl Document {
         ];
         let mut text = Zeroizing::new(String::from_utf8_lossy(bytes).into_owned());
         for (found, replacement, name) in REPLACEMENTS {
-            let count = text.matches(found).count();
-            if count > 0 {
-                // Allocated once at full size, as in `write`.
-                let size = text.len() + count * replacement.len();
-                let mut replaced = Zeroizing::new(String::with_capacity(size));
+            if text.contains(found) {
+                // Allocated once, as in `write`: no replacement is twice as long.
+                let mut replaced = Zeroizing::new(String::with_capacity(2 * text.len()));
                 for (index, part) in text.split(found).enumerate() {
                     replaced.extend([if index > 0 { replacement } else { "" }, part]);
                 }
@@ -221,18 +202,9 @@ fn boundary_label<'a>(line: &'a str, start: &str) -> Option<&'a str> {
     line.strip_prefix(start)?.strip_suffix("-----")
 }
 
-/// Whether the last line of a file is an incomplete `BEGIN` line: the file is being written.
-fn is_truncated_begin(line: &str) -> bool {
-    let line = line.trim();
-    let begins = line.starts_with(BEGIN) || BEGIN.trim_end().starts_with(line);
-    !line.is_empty() && begins && boundary_label(line, BEGIN).is_none()
-}
-
-/// Names a block in a message, with the article that its label takes.
+/// Names a block in a message.
 fn block_labeled(label: &str) -> String {
-    let label = sanitize(label);
-    let takes_an = label.starts_with(['A', 'E', 'I', 'O', 'X']) || label.starts_with("RSA");
-    format!("{} `{label}` block", if takes_an { "an" } else { "a" })
+    format!("a block `{}`", sanitize(label))
 }
 
 fn unterminated((label, _): (&str, Vec<&str>)) -> Block {

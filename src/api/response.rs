@@ -225,7 +225,7 @@ fn hide_key(key: &Secret, redactor: &mut Redactor) {
         }
         Block::Certificate(_) => true,
         Block::Other(label) => !label.contains("KEY"),
-        Block::EncryptedKey | Block::Broken(_) | Block::TooMany => false,
+        Block::EncryptedKey | Block::Broken(_) => false,
     });
     if blocks.is_empty() || !is_readable {
         let mut body = Zeroizing::new(String::with_capacity(MAX_KEY_BYTES));

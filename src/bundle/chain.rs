@@ -1,13 +1,10 @@
 //! The chain of a file, in order: the leaf, then its issuers.
 
-use super::defect::{DAMAGED_HINT, Defect, ONE_CHAIN_HINT, kinds};
+use super::defect::{DAMAGED_HINT, Defect, kinds};
 use crate::cert::{Certificate, CertificateError};
 use crate::key::PrivateKey;
 use crate::pem::Block;
 use crate::text;
-
-/// Maximum number of certificates in a file, because each is compared with every other one.
-const MAX_CERTIFICATES: usize = 64;
 
 /// A leaf and the certificates that lead from it towards a root.
 pub struct Chain {
@@ -75,13 +72,8 @@ fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Ve
                 Err(error) => defects.push(unusable(&error)),
             },
             Block::Broken(found) => defects.push(Defect::transient(found, DAMAGED_HINT)),
-            Block::TooMany => return Err(vec![Defect::too_many_blocks()]),
             Block::Key(..) | Block::EncryptedKey | Block::Other(_) => {}
         }
-    }
-    if certificates.len() > MAX_CERTIFICATES {
-        let found = format!("{} certificates, too many for a chain", certificates.len());
-        defects.push(Defect::permanent(found, ONE_CHAIN_HINT));
     }
     if certificates.is_empty() && defects.is_empty() {
         let hint = "pass the file with the renewed certificate chain, in PEM";
@@ -93,8 +85,10 @@ fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Ve
 fn unusable(error: &CertificateError) -> Defect {
     match error {
         CertificateError::Malformed => Defect::transient(error.to_string(), DAMAGED_HINT),
-        CertificateError::TooLarge(_) => Defect::permanent(error.to_string(), ONE_CHAIN_HINT),
-        CertificateError::Time(..) | CertificateError::RepeatedExtension(_) => {
+        CertificateError::TooLarge(_) => {
+            Defect::permanent(error.to_string(), "pass the chain of a single certificate")
+        }
+        CertificateError::Forbidden(_) => {
             let hint = "have the CA issue it again; RFC 5280 forbids this, and TLS clients reject it";
             Defect::permanent(error.to_string(), hint)
         }

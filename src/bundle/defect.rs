@@ -19,8 +19,6 @@ pub struct Defect {
 pub(super) const DAMAGED_HINT: &str =
     "let the ACME client write the file again; it is damaged or was cut off";
 
-pub(super) const ONE_CHAIN_HINT: &str = "pass the chain of a single certificate";
-
 impl Defect {
     pub(super) fn transient(found: impl Into<String>, hint: &'static str) -> Self {
         Self { found: found.into(), hint, is_transient: true }
@@ -37,11 +35,6 @@ impl Defect {
             others => format!("no {part}, only {}", text::list(others)),
         };
         Self::transient(found, hint)
-    }
-
-    pub(super) fn too_many_blocks() -> Self {
-        let found = format!("more than {} PEM blocks", pem::MAX_BLOCKS);
-        Self::permanent(found, "pass the chain and the key of a single certificate")
     }
 }
 

@@ -19,15 +19,10 @@ pub(super) fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, De
                 return Err(Defect::permanent("a private key that is encrypted with a passphrase", hint));
             }
             Block::Broken(found) => return Err(Defect::transient(found, DAMAGED_HINT)),
-            Block::Other(label) if label == "OPENSSH PRIVATE KEY" => {
-                let hint = "convert it to PEM, for example: ssh-keygen -p -m PEM -f KEY";
-                return Err(Defect::permanent("a private key in OpenSSH's own format", hint));
-            }
             Block::Other(label) if label.ends_with("PRIVATE KEY") => {
                 let kind = label.trim_end_matches("PRIVATE KEY").trim().to_owned();
                 return Err(unusable(&KeyError::Unsupported(kind)));
             }
-            Block::TooMany => return Err(Defect::too_many_blocks()),
             Block::Certificate(_) | Block::Other(_) => {}
         }
     }

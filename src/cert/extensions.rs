@@ -10,8 +10,9 @@ use crate::der::{BIT_STRING, OID, SEQUENCE, elements, only};
 pub struct Usage {
     /// `None` without the extension: every purpose is permitted.
     pub extended_key_usage: Option<ExtendedKeyUsage>,
-    /// The names of the permitted usages; `None` without the extension: every usage is permitted.
-    pub key_usage: Option<Vec<&'static str>>,
+    /// The bits of the permitted usages, the first in the lowest bit; `None` without the extension: every usage is
+    /// permitted.
+    pub key_usage: Option<u16>,
     /// Whether there is a Certificate Transparency poison extension, critical or not.
     pub is_precertificate: bool,
     /// Names of the usage extensions and basic constraints that cannot be decoded.
@@ -28,22 +29,7 @@ pub struct ExtendedKeyUsage {
     pub server_auth: bool,
     /// Whether it has `anyExtendedKeyUsage`.
     pub any: bool,
-    /// All purposes, by name or object identifier.
-    pub purposes: Vec<String>,
 }
-
-/// Names of the bits of the key usage extension, in order (RFC 5280, section 4.2.1.3).
-const KEY_USAGES: [&str; 9] = [
-    "digitalSignature",
-    "nonRepudiation",
-    "keyEncipherment",
-    "dataEncipherment",
-    "keyAgreement",
-    "keyCertSign",
-    "cRLSign",
-    "encipherOnly",
-    "decipherOnly",
-];
 
 /// Marks a precertificate (RFC 6962, section 3.1). The RFC requires it to be critical, but only precertificates contain it
 /// at all.
@@ -81,18 +67,8 @@ const KEY_USAGE: &str = "keyUsage";
 const EXTENDED_KEY_USAGE: &str = "extKeyUsage";
 const BASIC_CONSTRAINTS: &str = "basicConstraints";
 
-static PURPOSES: [(Oid<'static>, &str); 7] = [
-    (SERVER_AUTH, "serverAuth"),
-    (ANY_PURPOSE, "anyExtendedKeyUsage"),
-    (oid!(1.3.6.1.5.5.7.3.2), "clientAuth"),
-    (oid!(1.3.6.1.5.5.7.3.3), "codeSigning"),
-    (oid!(1.3.6.1.5.5.7.3.4), "emailProtection"),
-    (oid!(1.3.6.1.5.5.7.3.8), "timeStamping"),
-    (oid!(1.3.6.1.5.5.7.3.9), "OCSPSigning"),
-];
-
-const SERVER_AUTH: Oid<'static> = oid!(1.3.6.1.5.5.7.3.1);
-const ANY_PURPOSE: Oid<'static> = oid!(2.5.29.37.0);
+const SERVER_AUTH: &[u8] = &oid!(raw 1.3.6.1.5.5.7.3.1);
+const ANY_PURPOSE: &[u8] = &oid!(raw 2.5.29.37.0);
 
 impl Usage {
     pub(super) fn add(&mut self, extension: &X509Extension<'_>) {
@@ -103,19 +79,16 @@ impl Usage {
                 None => self.unreadable.push(EXTENDED_KEY_USAGE),
             },
             (_, ParsedExtension::KeyUsage(usage)) if only(BIT_STRING, extension.value).is_some() => {
-                let names = KEY_USAGES.into_iter().enumerate();
-                let names = names.filter(|(bit, _)| usage.flags >> bit & 1 == 1).map(|(_, name)| name);
-                self.key_usage = Some(names.collect());
+                self.key_usage = Some(usage.flags);
             }
             (_, ParsedExtension::BasicConstraints(_)) if only(SEQUENCE, extension.value).is_some() => {}
             (Some((name @ (KEY_USAGE | BASIC_CONSTRAINTS), _)), _) => self.unreadable.push(name),
             _ => self.is_precertificate |= extension.oid == CT_POISON,
         }
         match known {
-            _ if !extension.critical => {}
-            Some((_, true)) => {}
-            Some((_, false)) => self.wrongly_critical.push(describe(&extension.oid)),
-            None => self.unknown_critical.push(describe(&extension.oid)),
+            Some((_, false)) if extension.critical => self.wrongly_critical.push(describe(&extension.oid)),
+            None if extension.critical => self.unknown_critical.push(describe(&extension.oid)),
+            _ => {}
         }
     }
 }
@@ -123,23 +96,15 @@ impl Usage {
 impl ExtendedKeyUsage {
     /// Parses the extension. x509-parser would accept values of other types as object identifiers.
     fn from_der(value: &[u8]) -> Option<Self> {
-        let mut usage = Self { server_auth: false, any: false, purposes: Vec::new() };
-        for purpose in elements(only(SEQUENCE, value)?)? {
-            if purpose.tag != OID || purpose.content.is_empty() {
-                return None;
-            }
-            let oid = Oid::new(purpose.content.into());
-            usage.server_auth |= oid == SERVER_AUTH;
-            usage.any |= oid == ANY_PURPOSE;
-            let name = PURPOSES.iter().find(|(known, _)| *known == oid);
-            usage.purposes.push(name.map_or_else(|| oid.to_id_string(), |(_, name)| (*name).to_owned()));
-        }
-        Some(usage)
+        let purposes = elements(only(SEQUENCE, value)?)?;
+        let has = |id: &[u8]| purposes.iter().any(|purpose| purpose.content == id);
+        let is_valid = purposes.iter().all(|purpose| purpose.tag == OID && !purpose.content.is_empty());
+        is_valid.then(|| Self { server_auth: has(SERVER_AUTH), any: has(ANY_PURPOSE) })
     }
 }
 
 /// Names an extension in messages.
-pub(super) fn describe(oid: &Oid<'_>) -> String {
+fn describe(oid: &Oid<'_>) -> String {
     match known(oid) {
         Some((name, _)) => format!("{} ({name})", oid.to_id_string()),
         None => oid.to_id_string(),

@@ -3,15 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use time::PrimitiveDateTime;
-use time::macros::format_description;
 use webpki::{EndEntityCert, Error};
-use x509_parser::asn1_rs::Oid;
 
 use super::CertificateError;
-use super::extensions::describe;
 use crate::der::{Element, GENERALIZED_TIME, UTC_TIME, elements, read};
-use crate::text::sanitize;
 
 /// Position of `validity` in a `TBSCertificate`, after the optional version (RFC 5280, section 4.1).
 const VALIDITY: usize = 3;
@@ -44,53 +39,42 @@ pub(super) fn fault(certificate: &[u8]) -> Option<Fault> {
 
 /// Fails for invalid times and repeated extensions. webpki ignores repeated ones that it does not know.
 pub(super) fn check(certificate: &[u8]) -> Result<(), CertificateError> {
-    let tbs = tbs_fields(certificate).ok_or(CertificateError::Malformed)?;
-    let has_version = tbs.first().is_some_and(|field| field.tag == VERSION);
-    let validity = tbs.get(VALIDITY + usize::from(has_version)).ok_or(CertificateError::Malformed)?;
-    match elements(validity.content).as_deref() {
-        Some([not_before, not_after]) => {
-            for (field, time) in [("notBefore", not_before), ("notAfter", not_after)] {
-                if !is_valid_time(time) {
-                    let found = sanitize(&String::from_utf8_lossy(time.content));
-                    return Err(CertificateError::Time(field, found));
-                }
-            }
-        }
-        _ => return Err(CertificateError::Malformed),
+    let (times, mut extensions) = fields(certificate).ok_or(CertificateError::Malformed)?;
+    if !times.iter().all(is_valid_time) {
+        let found = "a time that is not of the form YYMMDDHHMMSSZ or YYYYMMDDHHMMSSZ";
+        return Err(CertificateError::Forbidden(found));
     }
-    let mut extensions = tbs.iter().filter(|field| field.tag == EXTENSIONS);
-    extensions.try_for_each(|field| check_extensions(field.content))
+    let mut seen = BTreeSet::new();
+    if !extensions.all(|id| seen.insert(id)) {
+        return Err(CertificateError::Forbidden("an extension that occurs more than once"));
+    }
+    Ok(())
 }
 
-fn tbs_fields(certificate: &[u8]) -> Option<Vec<Element<'_>>> {
+/// The times of a certificate, and the identifiers of its extensions.
+fn fields(certificate: &[u8]) -> Option<(Vec<Element<'_>>, impl Iterator<Item = &[u8]>)> {
     let (certificate, _) = read(certificate)?;
     let (tbs, _) = read(certificate.content)?;
-    elements(tbs.content)
+    let tbs = elements(tbs.content)?;
+    let has_version = tbs.first()?.tag == VERSION;
+    let validity = tbs.get(VALIDITY + usize::from(has_version))?;
+    let extensions = match tbs.iter().find(|field| field.tag == EXTENSIONS) {
+        Some(field) => elements(read(field.content)?.0.content)?,
+        None => Vec::new(),
+    };
+    let ids: Option<Vec<_>> =
+        extensions.iter().map(|extension| Some(read(extension.content)?.0.content)).collect();
+    Some((elements(validity.content)?, ids?.into_iter()))
 }
 
 /// Whether a time has the form `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ` (RFC 5280, section 4.1.2.5). Years before 2050 may be
 /// `GeneralizedTime`, which it forbids, because they are unambiguous and OpenSSL, webpki and browsers accept them.
 fn is_valid_time(time: &Element<'_>) -> bool {
-    // The second halves of both centuries have the same leap days.
-    let century = match time.tag {
-        UTC_TIME => "20",
-        GENERALIZED_TIME => "",
+    let length = match time.tag {
+        UTC_TIME => 12,
+        GENERALIZED_TIME => 14,
         _ => return false,
     };
-    let text = format!("{century}{}", String::from_utf8_lossy(time.content));
-    let format = format_description!("[year][month][day][hour][minute][second]Z");
-    let has_digits = text.len() == 15 && text.bytes().take(14).all(|digit| digit.is_ascii_digit());
-    has_digits && PrimitiveDateTime::parse(&text, format).is_ok()
-}
-
-fn check_extensions(content: &[u8]) -> Result<(), CertificateError> {
-    let (list, _) = read(content).ok_or(CertificateError::Malformed)?;
-    let mut seen = BTreeSet::new();
-    for extension in elements(list.content).ok_or(CertificateError::Malformed)? {
-        let (oid, _) = read(extension.content).ok_or(CertificateError::Malformed)?;
-        if !seen.insert(oid.content) {
-            return Err(CertificateError::RepeatedExtension(describe(&Oid::new(oid.content.into()))));
-        }
-    }
-    Ok(())
+    let digits = time.content.strip_suffix(b"Z").filter(|digits| digits.len() == length);
+    digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
 }

@@ -11,23 +11,19 @@ pub(super) fn check(file: &str, chain: &Chain) -> Vec<Finding> {
         findings.add(status, format!("{file} has {found}"), hint);
     };
     if let Some(extended) = usage.extended_key_usage.as_ref().filter(|extended| !extended.server_auth) {
-        let found = match extended.purposes.as_slice() {
-            [] => "an empty extended key usage".into(),
-            purposes => format!("the extended key usage {}", list(purposes)),
-        };
         let (status, clients) =
             if extended.any { (Status::Warn, "some TLS clients") } else { (Status::Fail, "TLS clients") };
         let hint = "issue it as a server certificate, with the extended key usage serverAuth";
-        add(status, format!("{found}, without serverAuth; {clients} reject it"), hint);
+        add(status, format!("an extended key usage without serverAuth; {clients} reject it"), hint);
     }
     if leaf.is_ca {
         let hint =
             "pass the server's own certificate; if this is it, issue it again with basicConstraints CA:FALSE";
         add(Status::Fail, "a CA certificate (CA:TRUE) instead of a server's".into(), hint);
     }
-    if let Some((status, found)) = usage.key_usage.as_deref().and_then(key_usage) {
+    if let Some((status, found)) = usage.key_usage.and_then(key_usage) {
         let hint = "issue it as a server certificate, with the key usage digitalSignature";
-        add(status, found, hint);
+        add(status, found.into(), hint);
     }
     if usage.is_precertificate {
         let found = "a precertificate (CT poison, 1.3.6.1.4.1.11129.2.4.3) instead of the final certificate";
@@ -64,17 +60,16 @@ pub(super) fn check(file: &str, chain: &Chain) -> Vec<Finding> {
 /// Accepts digitalSignature or keyEncipherment, fails usages that only sign certificates or CRLs, and warns of others,
 /// because clients differ: OpenSSL requires digitalSignature, keyEncipherment or keyAgreement, browsers require digitalSignature,
 /// and webpki requires none of them.
-fn key_usage(names: &[&str]) -> Option<(Status, String)> {
-    if names.iter().any(|name| ["digitalSignature", "keyEncipherment"].contains(name)) {
-        return None;
-    }
-    let signs_only = !names.is_empty() && names.iter().all(|name| ["keyCertSign", "cRLSign"].contains(name));
-    let found =
-        if names.is_empty() { "an empty key usage".into() } else { format!("the key usage {}", list(names)) };
-    let (status, why) = if signs_only {
-        (Status::Fail, "which permits only signing certificates or CRLs; TLS clients reject it")
+fn key_usage(usages: u16) -> Option<(Status, &'static str)> {
+    /// digitalSignature and keyEncipherment, and keyCertSign and cRLSign (RFC 5280, section 4.2.1.3).
+    const SERVER: u16 = 1 | 1 << 2;
+    const SIGNING: u16 = 1 << 5 | 1 << 6;
+    if usages & SERVER != 0 {
+        None
+    } else if usages != 0 && usages & !SIGNING == 0 {
+        Some((Status::Fail, "a key usage for signing certificates or CRLs only; TLS clients reject it"))
     } else {
-        (Status::Warn, "without digitalSignature or keyEncipherment; many TLS clients reject it")
-    };
-    Some((status, format!("{found}, {why}")))
+        let found = "a key usage without digitalSignature or keyEncipherment; many TLS clients reject it";
+        Some((Status::Warn, found))
+    }
 }

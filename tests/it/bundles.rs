@@ -24,7 +24,7 @@ fn each_check_decides_the_exit_code() {
     let rows: [(&str, &str, &[&str], &str); 9] = [
         (&chain, &key, &[], "* key       P-256, key and certificate match\n"),
         (&chain.replace('\n', "\r"), &key, &[], "private key; cleaned: line endings\n"),
-        (&issued.cert.repeat(300), &key, &[], "x pem       HOME/cert.pem holds more than 256 PEM blocks\n"),
+        (&issued.cert.repeat(300), &key, &[], "x pem       HOME/cert.pem holds more than 64 PEM blocks\n"),
         (
             &chain,
             &key,
@@ -37,7 +37,7 @@ fn each_check_decides_the_exit_code() {
             &client_cert(),
             &other_key,
             &[],
-            "x purpose   HOME/cert.pem has the extended key usage clientAuth, ",
+            "x purpose   HOME/cert.pem has an extended key usage without serverAuth; ",
         ),
         (
             &staging.fullchain(),
@@ -102,7 +102,7 @@ fn deploy_refuses_client_certificates() {
     lineage.write("fullchain.pem", &client_cert());
     lineage.write("privkey.pem", &der::pem("PRIVATE KEY", &der::private_key(1)));
     let output = deploy().exits_with(65).snapshot();
-    let refusal = "edgecert: error: LINEAGE/fullchain.pem has the extended key usage clientAuth, without serverAuth; TLS clients reject it; nothing was sent\n\
+    let refusal = "edgecert: error: LINEAGE/fullchain.pem has an extended key usage without serverAuth; TLS clients reject it; nothing was sent\n\
         edgecert: hint: issue it as a server certificate, with the extended key usage serverAuth\n";
     assert!(output.contains(refusal), "{output}");
     assert_eq!(request_lines(&service), Vec::<String>::new());

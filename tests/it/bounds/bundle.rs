@@ -28,7 +28,7 @@ fn certificate_files_stay_within_64_mb() {
     let whole = |text: String| Text(text.into_bytes());
     let piped = |text: String| Piped(text.into_bytes());
     let filled = |text: &str| piped(text.repeat(MIB / text.len()));
-    let too_many = "holds more than 256 PEM blocks";
+    let too_many = "holds more than 64 PEM blocks";
     let (no_block, no_end) = ("it contains no PEM block", "without an END line");
     let rows = [
         ("100 MB", Zeros(100 << 20), 66, "larger than 1 MiB"),
@@ -46,7 +46,7 @@ fn certificate_files_stay_within_64_mb() {
         ("one long line", filled("x"), 65, no_block),
         ("line feeds in a block", whole(BEGIN.to_owned() + &"\n".repeat(MIB - 99)), 65, no_end),
         ("short lines", piped(BEGIN.to_owned() + &"a\n".repeat(MIB / 2 - 99)), 65, no_end),
-        ("long label", piped(TINY.replace("CERT", &"A ".repeat(MIB / 5))), 65, "only an `A A A"),
+        ("long label", piped(TINY.replace("CERT", &"A ".repeat(MIB / 5))), 65, "only a block `A A A"),
         ("not UTF-8", Piped(vec![0xff; MIB]), 65, no_block),
     ];
     let lineage = Lineage::issued_for(&["a.example"]);
@@ -71,7 +71,7 @@ fn key_files_stay_within_64_mb() {
     let rows = [
         ("100 MB", Zeros(100 << 20), 66, "larger than 1 MiB"),
         ("endless pipe", EndlessPipe("-----BEGIN PRIVATE KEY-----"), 66, "larger than 1 MiB"),
-        ("thousands of keys", Text((0..16_000).flat_map(tiny).collect()), 65, "more than 256"),
+        ("thousands of keys", Text((0..16_000).flat_map(tiny).collect()), 65, "more than 64"),
         ("nesting", Text(pkcs8(&nested(100_000))), 65, invalid),
         ("one long line", Text(pkcs8(&vec![0x30; 700_000])), 65, invalid),
         ("RSA of 8192 bits", pkcs1(8192, 17), 65, own_numbers),
