@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustls::RootCertStore;
 
 use crate::clock::Deadline;
-use crate::file::{self, ReadError};
+use crate::file;
 use crate::hint::read_hint;
 use crate::settings::{Roots, SettingsError};
 use crate::{pem, text};
@@ -45,25 +45,24 @@ impl TrustStores {
 /// Loads at least one root certificate.
 fn load(roots: &Roots, deadline: Deadline) -> Result<RootCertStore, SettingsError> {
     match roots {
-        Roots::File(path) => from_file(path, deadline),
+        Roots::File(path) => of_file(path, deadline),
         Roots::System { named, file } => of_system(*named, file.as_deref(), deadline),
     }
 }
 
 /// Loads a named file, in which every certificate must be usable.
-fn from_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, SettingsError> {
-    let text = file::read(path, MAX_BYTES, deadline).map_err(|error| unreadable(&error))?;
-    let reason = match parse(&text) {
-        None => "it contains invalid PEM",
-        Some((_, 1..)) => "it holds a certificate that cannot be a trust anchor",
+fn of_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, SettingsError> {
+    let reason = match parse(&read(path, deadline)?) {
         Some((roots, 0)) if roots.is_empty() => "it holds no certificate in PEM",
         Some((roots, 0)) => return Ok(roots),
+        _ => "it holds a certificate that cannot be a trust anchor",
     };
     Err(unusable(path, reason, "name a file with CA certificates in PEM"))
 }
 
-fn unreadable(error: &ReadError) -> SettingsError {
-    unusable(&error.path, &error.reason, read_hint(error.kind))
+fn read(path: &Path, deadline: Deadline) -> Result<Vec<u8>, SettingsError> {
+    let read = file::read(path, MAX_BYTES, deadline);
+    read.map_err(|error| unusable(path, &error.reason, read_hint(error.kind)))
 }
 
 fn unusable(path: &Path, reason: &str, hint: &'static str) -> SettingsError {
@@ -73,11 +72,8 @@ fn unusable(path: &Path, reason: &str, hint: &'static str) -> SettingsError {
 /// Loads what `SSL_CERT_FILE` and `SSL_CERT_DIR` name, else the first bundle file, else what rustls-native-certs finds.
 fn of_system(named: bool, file: Option<&Path>, deadline: Deadline) -> Result<RootCertStore, SettingsError> {
     // rustls-native-certs would read the whole file, whatever its size.
-    if let Some(path) = file
-        && let Err(error) = file::read(path, MAX_BYTES, deadline)
-        && !error.is_missing()
-    {
-        return Err(unreadable(&error));
+    if let Some(path) = file.filter(|path| path.exists()) {
+        read(path, deadline)?;
     }
     let mut bundles = BUNDLES.iter().filter(|_| !named);
     let roots = bundles.find_map(|path| bundle(Path::new(path))).unwrap_or_else(|| {
