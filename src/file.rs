@@ -18,7 +18,6 @@ use zeroize::Zeroizing;
 pub(crate) use self::memory::{MEMORY, is_in_memory, is_provided, provide};
 pub(crate) use self::staged::{StagedFile, check_size_limit, probe, sync_directory};
 use crate::clock::Deadline;
-use crate::text::count;
 
 /// A file that is missing or cannot be read.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -59,7 +58,7 @@ pub(crate) fn default_deadline() -> Deadline {
 /// Reads a whole file of at most `max_bytes`. Pipes and other special files have a time limit: a pipe without a writer
 /// would block the run forever.
 pub(crate) fn read(path: &Path, max_bytes: u64, deadline: Deadline) -> Result<Vec<u8>, ReadError> {
-    limited(path, max_bytes, || {
+    let read = || {
         if is_in_memory(path) {
             return memory::read(path);
         }
@@ -69,12 +68,14 @@ pub(crate) fn read(path: &Path, max_bytes: u64, deadline: Deadline) -> Result<Ve
         } else {
             read_stream(&file, max_bytes, deadline.left().min(READ_TIMEOUT))
         }
-    })
+    };
+    within(path, max_bytes, read())
 }
 
 /// Reads a whole regular file of at most `max_bytes`.
 pub(crate) fn read_regular(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
-    limited(path, max_bytes, || read_now(&open_regular(path, OpenOptions::new().read(true))?, max_bytes))
+    let file = open_regular(path, OpenOptions::new().read(true));
+    within(path, max_bytes, file.and_then(|file| read_now(&file, max_bytes)))
 }
 
 /// Opens a regular file, and fails for any other: opening or reading a pipe would block.
@@ -95,12 +96,9 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
 }
 
-fn limited(
-    path: &Path,
-    max_bytes: u64,
-    read: impl FnOnce() -> io::Result<Vec<u8>>,
-) -> Result<Vec<u8>, ReadError> {
-    let bytes = read().map_err(|error| ReadError::new(path, &error))?;
+/// Fails if a file was not read, or if it is too large.
+fn within(path: &Path, max_bytes: u64, read: io::Result<Vec<u8>>) -> Result<Vec<u8>, ReadError> {
+    let bytes = read.map_err(|error| ReadError::new(path, &error))?;
     if bytes.len() as u64 <= max_bytes {
         return Ok(bytes);
     }
@@ -150,9 +148,7 @@ fn read_stream(mut file: &File, max_bytes: u64, limit: Duration) -> io::Result<V
         let left = Timespec::try_from(deadline.left()).unwrap_or_default();
         match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&left)) {
             Ok(0) => {
-                let seconds =
-                    usize::try_from((limit + Duration::from_millis(500)).as_secs()).unwrap_or_default();
-                let reason = format!("no end of file within {}", count(seconds, "second"));
+                let reason = format!("no end of file within {:.0} s", limit.as_secs_f32());
                 return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
             }
             Ok(_) => {}

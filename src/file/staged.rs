@@ -38,19 +38,6 @@ impl StagedFile {
     pub(crate) fn replace(&self) -> io::Result<()> {
         fs::rename(&self.temporary, &self.path)
     }
-
-    /// Renames the file to its final name, and fails if that exists. On a file system without hard links, an existing
-    /// file is replaced.
-    pub(crate) fn create_new(&self) -> io::Result<()> {
-        match fs::hard_link(&self.temporary, &self.path) {
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied) =>
-            {
-                self.replace()
-            }
-            result => result,
-        }
-    }
 }
 
 impl Drop for StagedFile {
@@ -59,21 +46,11 @@ impl Drop for StagedFile {
     }
 }
 
-/// Checks that a file can be written, by writing it and removing it: the mode of a directory does not show whether its
-/// file system is full or read-only. Another run may remove the file first.
-pub(crate) fn probe(path: &Path) -> io::Result<()> {
-    check_size_limit(1)?;
-    let mut options = OpenOptions::new();
-    let file = super::open_regular(path, options.write(true).create(true).truncate(true).mode(0o600));
-    let written = file.and_then(|mut file| {
-        file.write_all(b"\n")?;
-        file.sync_all()
-    });
-    let removed = fs::remove_file(path).or_else(|error| match error.kind() {
-        io::ErrorKind::NotFound => Ok(()),
-        _ => Err(error),
-    });
-    written.and(removed)
+/// Checks that files can be written to a directory, by writing one and removing it: the mode of a directory does not show
+/// whether its file system is full or read-only.
+pub(crate) fn probe(directory: &Path) -> io::Result<()> {
+    let path = directory.join(format!(".edgecert-{:016x}.new", fastrand::u64(..)));
+    StagedFile::write(&path, path.clone(), &[b"\n"], 0o600).map(drop)
 }
 
 /// Fails if this process may not write a file of this size (`ulimit -f`): the system would kill it by a signal.
@@ -109,16 +86,6 @@ mod tests {
         fs::write(directory.path().join("file.new"), "left behind").unwrap();
         stage(directory.path(), "new").replace().unwrap();
         assert_eq!(fs::read_to_string(directory.path().join("file")).unwrap(), "new\n");
-        assert_eq!(files(directory.path()), ["file"]);
-    }
-
-    #[test]
-    fn existing_file_is_not_created() {
-        let directory = tempfile::TempDir::new().unwrap();
-        fs::write(directory.path().join("file"), "old").unwrap();
-        let error = stage(directory.path(), "new").create_new().unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(fs::read_to_string(directory.path().join("file")).unwrap(), "old");
         assert_eq!(files(directory.path()), ["file"]);
     }
 

@@ -244,10 +244,9 @@ impl Store {
         self.sync_to_disk()
     }
 
-    /// Checks that files can be written. All runs use one file name, so that killed runs leave at most one file behind.
+    /// Checks that files can be written.
     pub(crate) fn probe(&self) -> Result<(), WriteError> {
-        let path = self.file(".probe", "new");
-        file::probe(&path).map_err(|error| WriteError::new(&path, &error))
+        file::probe(&self.directory).map_err(|error| WriteError::new(&self.directory, &error))
     }
 }
 

@@ -68,15 +68,11 @@ pub(super) fn all(parts: &[Part<'_>], directory: &Path, force: bool) -> Result<(
         staged.push(file.map_err(|error| failed(path, &error))?);
     }
     for (at, (part, file)) in parts.iter().zip(&staged).enumerate() {
-        let renamed = if force { file.replace() } else { file.create_new() };
-        if let Err(error) = renamed {
+        if let Err(error) = file.replace() {
             for earlier in parts.iter().take(at).filter(|_| !force) {
                 let _ = fs::remove_file(&earlier.path);
             }
-            return Err(match error.kind() {
-                io::ErrorKind::AlreadyExists => exists(&part.path),
-                _ => failed(&part.path, &error),
-            });
+            return Err(failed(&part.path, &error));
         }
     }
     file::sync_directory(directory).map_err(|error| failed(directory, &error))

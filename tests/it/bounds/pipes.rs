@@ -7,9 +7,9 @@ use crate::harness::{Lineage, at_once, edgecert};
 #[test]
 fn silent_pipe_obeys_the_deadline() {
     let rows = [
-        ("--key", 66, "no end of file within 1 second"),
-        ("--cert", 66, "no end of file within 1 second"),
-        ("--api-key-file", 78, "no end of file within 1 second"),
+        ("--key", 66, "no end of file within 1 s"),
+        ("--cert", 66, "no end of file within 1 s"),
+        ("--api-key-file", 78, "no end of file within 1 s"),
         // Read later, when less time may be left.
         ("--ca-file", 78, "no end of file within "),
         ("--trust-anchors", 78, "no end of file within "),
