@@ -18,9 +18,6 @@ use hickory_resolver::{Hosts, TokioResolver};
 const HOSTS: &str = "/etc/hosts";
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// The line that counts if a file names no server.
-const WITHOUT_SERVERS: &[u8] = b"\nnameserver 127.0.0.1\n";
-
 // The limits of resolv.conf(5).
 const MAX_SERVERS: usize = 3;
 const MAX_ATTEMPTS: usize = 5;
@@ -75,10 +72,7 @@ struct NameServers {
 
 impl NameServers {
     fn configured() -> io::Result<Self> {
-        let mut text = read(RESOLV_CONF)?.unwrap_or_default();
-        if !names_server(&text) {
-            text.extend(WITHOUT_SERVERS);
-        }
+        let text = read(RESOLV_CONF)?.unwrap_or_default();
         let (config, mut options) = parse_resolv_conf(&text).map_err(|error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("cannot parse {RESOLV_CONF}: {error}"))
         })?;
@@ -149,8 +143,4 @@ fn read(path: &str) -> io::Result<Option<Vec<u8>>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io::Error::new(error.kind(), format!("cannot read {path}: {error}"))),
     }
-}
-
-fn names_server(resolv_conf: &[u8]) -> bool {
-    resolv_conf.split(|byte| *byte == b'\n').any(|line| line.trim_ascii_start().starts_with(b"nameserver"))
 }
