@@ -1,4 +1,4 @@
-//! The body of an upload. All of it but the domain is the same for every site, and is written once.
+//! The body of an upload.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -7,53 +7,48 @@ use zeroize::Zeroizing;
 
 use crate::check::Vetted;
 use crate::names::Domain;
+use crate::secret::Secret;
 
-/// The body of the uploads of one certificate, without the domain. It holds the private key and is wiped on drop.
-pub(crate) struct UploadBody(Zeroizing<Vec<u8>>);
+/// The body of the uploads of one certificate, without the domain.
+pub(crate) struct UploadBody {
+    cert_pem: String,
+    key_pem: Secret,
+    /// The name of the record.
+    name: Option<String>,
+}
 
-/// All fields but the domain.
 #[derive(Serialize)]
 struct Fields<'a> {
+    domain: &'a str,
     cert_pem: &'a str,
     key_pem: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
 }
 
-/// The length of names, quotation marks and punctuation.
+/// The length of field names, quotation marks and punctuation.
 const OVERHEAD: usize = 64;
 
 impl UploadBody {
-    /// Writes certificate, key and the name of the record, if there is one, as JSON.
     pub(crate) fn new(vetted: &Vetted<'_>, name: Option<&str>) -> Self {
-        let (cert, key) = (vetted.chain().pem(), vetted.key().pem());
-        Self::of(&Fields { cert_pem: &cert, key_pem: key.expose(), name })
-    }
-
-    fn of(fields: &Fields<'_>) -> Self {
-        let name = fields.name.unwrap_or_default();
-        let mut body = buffer(fields.cert_pem.len() + fields.key_pem.len() + name.len(), 0);
-        // Writing to memory does not fail.
-        let _ = to_writer(&mut *body, fields);
-        Self(body)
+        let (cert_pem, key_pem) = (vetted.chain().pem(), vetted.key().pem());
+        Self { cert_pem, key_pem, name: name.map(str::to_owned) }
     }
 
     /// The body for one domain. It is wiped once all attempts have ended.
     pub(super) fn for_domain(&self, domain: &Domain) -> Bytes {
-        let fields = self.0.strip_prefix(b"{").unwrap_or_default();
-        let mut body = buffer(domain.spelled().len(), fields.len());
-        body.extend_from_slice(b"{\"domain\":");
-        let _ = to_writer(&mut *body, domain.spelled());
-        body.push(b',');
-        body.extend_from_slice(fields);
-        Bytes::from_owner(body)
+        Bytes::from_owner(self.json(domain.spelled()))
     }
-}
 
-/// Has room for text of this length and for JSON: growing would leave copies of the key behind.
-fn buffer(text: usize, json: usize) -> Zeroizing<Vec<u8>> {
-    // A character takes six bytes at most.
-    Zeroizing::new(Vec::with_capacity(6 * text + json + OVERHEAD))
+    fn json(&self, domain: &str) -> Zeroizing<Vec<u8>> {
+        let (cert_pem, key_pem, name) = (&*self.cert_pem, self.key_pem.expose(), self.name.as_deref());
+        let length = domain.len() + cert_pem.len() + key_pem.len() + name.map_or(0, str::len);
+        // A character takes six bytes at most. Growing would leave copies of the key behind.
+        let mut json = Zeroizing::new(Vec::with_capacity(6 * length + OVERHEAD));
+        // Writing to memory does not fail.
+        let _ = to_writer(&mut *json, &Fields { domain, cert_pem, key_pem, name });
+        json
+    }
 }
 
 #[cfg(test)]
@@ -64,9 +59,10 @@ mod tests {
     fn buffer_with_the_key_never_grows() {
         for length in [0, 1000] {
             let text = "\u{1}".repeat(length);
-            let body = UploadBody::of(&Fields { cert_pem: &text, key_pem: &text, name: Some(&text) });
-            assert_eq!(body.0.capacity(), buffer(3 * length, 0).capacity());
-            assert!(body.0.starts_with(b"{\"cert_pem\":\""), "{:?}", body.0);
+            let key_pem = Secret::new(text.clone());
+            let json = UploadBody { cert_pem: text.clone(), key_pem, name: Some(text.clone()) }.json(&text);
+            assert_eq!(json.capacity(), 24 * length + OVERHEAD);
+            assert!(json.starts_with(b"{\"domain\":\""), "{json:?}");
         }
     }
 }
