@@ -91,13 +91,9 @@ fn certificate_fault(error: &CertificateError) -> (&'static str, &'static str) {
         E::NotValidForName | E::NotValidForNameContext { .. } => {
             ("it is for another name", "check the host in the base URL; the certificate has to name it")
         }
-        E::Other(error) => match error.0.downcast_ref() {
-            Some(webpki::Error::CaUsedAsEndEntity) => (
-                "it is a CA certificate, which a server must not present",
-                "issue a server certificate from that CA for the service",
-            ),
-            error => other(error.map_or("it does not verify", crate::check::describe_path_error)),
-        },
+        E::Other(error) => {
+            other(error.0.downcast_ref().map_or("it does not verify", crate::check::describe_path_error))
+        }
         _ => other("it does not verify"),
     }
 }

@@ -52,7 +52,7 @@ impl Client {
         domain: &Domain,
     ) -> Result<(Uploaded, u32), RequestError> {
         let request = Request::post("/api/certs/upload", body.for_domain(domain));
-        self.call_counted(&request, Response::uploaded).await
+        self.call(&request, |response, attempts| Ok((response.uploaded()?, attempts))).await
     }
 
     /// `GET /api/certs/{id}/download` (section 4.3). A response for a different record is invalid. Errors do not quote
@@ -60,7 +60,7 @@ impl Client {
     pub(crate) async fn download(&self, id: u64) -> Result<Download, RequestError> {
         let request = Request::new(Method::GET, format!("/api/certs/{id}/download"));
         let request = Request { is_quoted: false, ..request };
-        self.call(&request, |response| response.download(id)).await
+        self.call(&request, |response, _| response.download(id)).await
     }
 
     /// `GET /api/me/sites` (section 4.4), as `Site` or `ApiObject<Site>`.
@@ -72,7 +72,7 @@ impl Client {
     async fn list<T: Listed>(&self, path: &'static str) -> Result<List<T>, RequestError> {
         let request = Request::new(Method::GET, path);
         let base_url = &self.service.base_url;
-        let list = self.call(&request, Response::<T>::list).await;
+        let list = self.call(&request, |response: Response<T>, _| response.list()).await;
         list.map_err(|failed| RequestError { error: failed.error.of_list(base_url, path), ..failed })
     }
 
@@ -80,14 +80,14 @@ impl Client {
     pub(crate) async fn site(&self, id: u64) -> Result<ApiObject<Site>, RequestError> {
         let parse = move |json: &Value| ApiObject::of_site(json).filter(|site| site.known.id == id);
         let request = Request::new(Method::GET, format!("/api/sites/{id}"));
-        self.call(&request, move |response| response.read(parse)).await
+        self.call(&request, move |response, _| response.read(parse)).await
     }
 
     /// `POST /api/sites` (section 4.6). Sent once: if the response were lost, a second request would be refused
     /// because the site exists.
     pub(crate) async fn create_site(&self, fields: &Map<String, Value>) -> Result<SavedSite, RequestError> {
         let request = Request { is_sent_once: true, ..Request::post("/api/sites", json(fields)) };
-        self.call(&request, |response| response.read(SavedSite::from_json)).await
+        self.call(&request, |response, _| response.read(SavedSite::from_json)).await
     }
 
     /// `POST /api/sites/{id}/update` (section 4.7). Repeating it is safe.
@@ -97,7 +97,7 @@ impl Client {
         fields: &Map<String, Value>,
     ) -> Result<SavedSite, RequestError> {
         let request = Request::post(format!("/api/sites/{id}/update"), json(fields));
-        self.call(&request, |response| response.read(SavedSite::from_json)).await
+        self.call(&request, |response, _| response.read(SavedSite::from_json)).await
     }
 
     /// `POST /api/sites/{id}/enable` or `…/disable` (section 4.8). Repeating it is safe. Success proves nothing: the
@@ -105,13 +105,13 @@ impl Client {
     pub(crate) async fn set_enabled(&self, id: u64, enabled: bool) -> Result<(), RequestError> {
         let verb = if enabled { "enable" } else { "disable" };
         let request = Request::new(Method::POST, format!("/api/sites/{id}/{verb}"));
-        self.call(&request, Response::check_ok).await
+        self.call(&request, |response, _| response.check_ok()).await
     }
 
     /// `DELETE /api/sites/{id}` (section 4.9). If a retry finds no site, an earlier attempt has deleted it.
     pub(crate) async fn delete_site(&self, id: u64) -> Result<(), RequestError> {
         let request = Request::new(Method::DELETE, format!("/api/sites/{id}"));
-        match self.call(&request, Response::check_ok).await {
+        match self.call(&request, |response, _| response.check_ok()).await {
             Err(error) if error.attempts > 1 && error.refused_status() == Some(404) => Ok(()),
             result => result,
         }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::envelope::ListKind;
 use crate::settings::BaseUrl;
 use crate::text::sanitize;
 
@@ -42,21 +41,18 @@ pub(crate) enum AttemptError {
     /// Any other status that is not a success, such as 400, 403 and 404.
     #[error("the service refused the request ({status}){}", quote(.message))]
     Refused { status: u16, message: String },
-    /// 404 for a list that every account has: the base URL is wrong.
-    #[error("there is no {path} at {base_url} (404){}", quote(.message))]
-    NoSuchList { base_url: Box<BaseUrl>, path: &'static str, message: String },
-    /// A web page in place of a list.
-    #[error("{base_url}{path} returned a web page ({status}) instead of a JSON list")]
-    WebPage { base_url: Box<BaseUrl>, path: &'static str, status: u16 },
+    /// 404 or a web page in place of a list that every account has: the base URL is wrong.
+    #[error("there is no list {path} at {base_url} ({status}){}", quote(.message))]
+    NoList { base_url: Box<BaseUrl>, path: &'static str, status: u16, message: String },
     /// A success whose body says `ok: false`.
     #[error("the service answered ok:false{}", quote(.message))]
     NotOk { message: String },
     /// A success whose body is not what the endpoint returns. `is_final`: the next one would be alike.
     #[error("the service sent a response ({status}) that cannot be understood{}", quote(.message))]
     InvalidResponse { status: u16, message: String, is_final: bool },
-    /// A list that exceeds a limit. Not retryable: the next one would be as large. Nothing more of it was received.
-    #[error("the service's list of {kind} holds more than {limit}")]
-    ListTooLarge { kind: ListKind, limit: &'static str },
+    /// Not retryable: the next response would be as large. Nothing more of it was received.
+    #[error("the service sent a response that is too large")]
+    TooLarge,
 }
 
 impl RequestError {
@@ -86,7 +82,7 @@ impl AttemptError {
             self,
             Self::NoResponse { .. }
                 | Self::Unavailable { .. }
-                | Self::WebPage { .. }
+                | Self::NoList { status: ..400, .. }
                 | Self::InvalidResponse { is_final: false, .. }
         )
     }
@@ -97,6 +93,7 @@ impl AttemptError {
             self,
             Self::NoResponse { is_sent: true, .. }
                 | Self::InvalidResponse { .. }
+                | Self::TooLarge
                 | Self::Unavailable { status: 500.., .. }
         )
     }
@@ -111,23 +108,15 @@ impl AttemptError {
 
     /// The error of a request for a list, which may be due to a wrong base URL.
     pub(super) fn of_list(self, base_url: &BaseUrl, path: &'static str) -> Self {
-        let base_url = Box::new(base_url.clone());
-        match self {
-            Self::Refused { status: 404, message } => {
-                let message = if is_web_page(&message) { String::new() } else { message };
-                Self::NoSuchList { base_url, path, message }
+        let (status, message) = match self {
+            Self::Refused { status: 404, message } => (404, message),
+            Self::InvalidResponse { status, message, .. } if message.trim_start().starts_with('<') => {
+                (status, message)
             }
-            Self::InvalidResponse { status, message, .. } if is_web_page(&message) => {
-                Self::WebPage { base_url, path, status }
-            }
-            error => error,
-        }
+            error => return error,
+        };
+        Self::NoList { base_url: Box::new(base_url.clone()), path, status, message }
     }
-}
-
-/// Whether the start of a body is HTML.
-fn is_web_page(body: &str) -> bool {
-    body.trim_start().starts_with('<')
 }
 
 /// The service's message after a colon; empty if there is none.

@@ -31,11 +31,8 @@ impl Gap {
         let (total, pages) = (most("total"), most("total_pages"));
         let mut next = ["next", "next_page", "has_more"].iter().flat_map(|name| find_fields(json, name));
         let has_more = total.is_none() && pages.is_some_and(|pages| pages > 1) || next.any(is_set);
-        let error = reported_error(json).map(|error| match (reason(error), error) {
-            (Some(reason), _) => sanitize(reason),
-            (None, Value::Array(_) | Value::Object(_)) => "no reason is given".into(),
-            (None, other) => other.to_string(),
-        });
+        let error = reported_error(json);
+        let error = error.map(|error| reason(error).map_or_else(|| "no reason is given".into(), sanitize));
         let truncated = total.filter(|total| *total > listed as u64);
         let messages = [
             truncated.map(|total| {

@@ -147,7 +147,7 @@ mod tests {
             (json!({"sites": [], "error": "database is down"}), Some(error("database is down"))),
             (json!({"sites": [], "errors": [{"message": "down"}]}), Some(error("down"))),
             (json!({"sites": [], "errors": [[12]]}), Some(error("no reason is given"))),
-            (json!({"sites": [], "error": 12}), Some(error("12"))),
+            (json!({"sites": [], "error": 12}), Some(error("no reason is given"))),
             (json!({"data": {"ok": false, "sites": [], "message": "down"}}), Some(error("down"))),
             (json!({"code": 403, "message": "forbidden", "data": []}), Some(error("forbidden"))),
             (json!({"code": 40301, "message": "forbidden", "data": []}), Some(error("forbidden"))),

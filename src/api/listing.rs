@@ -58,28 +58,21 @@ impl<T> Default for Items<T> {
 pub(super) enum JsonError {
     #[error("it is not JSON")]
     Syntax,
-    /// The limit that it exceeds, such as `4 MiB in one element`.
-    #[error("it holds more than {0}")]
-    TooLarge(&'static str),
+    #[error("it is too large")]
+    TooLarge,
     /// Programs differ in which value of such a field they use.
     #[error("the field `{0}` occurs twice with different values")]
     Ambiguous(String),
 }
 
-/// Maximum size of an element. As a value it may take thirty times as much memory.
+/// Maximum size of an element, and of a value around the elements.
 const MAX_ELEMENT_BYTES: usize = 4 << 20;
 
-/// Maximum size of what is around the elements.
-const MAX_OUTLINE_BYTES: usize = 1 << 20;
-
-/// Maximum size of the white space between elements.
-const MAX_SPACE_BYTES: usize = 64 << 20;
-
-/// Maximum number of elements.
-const MAX_ELEMENTS: usize = 2_000_000;
-
-/// Maximum estimated memory of the kept elements.
+/// Maximum estimated memory of what is kept.
 const MAX_BYTES: usize = 256 << 20;
+
+/// The memory that a byte around the elements may take as part of a value.
+const OUTLINE_FACTOR: usize = 128;
 
 /// Maximum size of the first element of an array in the outline, where it may be the reason of an error.
 const MAX_FIRST_BYTES: usize = 64 << 10;
@@ -90,8 +83,6 @@ const MAX_DEPTH: usize = 16;
 /// What comes next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// A byte-order mark or the value.
-    Start,
     Value,
     /// An item of an object or array: a name or an element. Or its end.
     FirstItem,
@@ -104,8 +95,8 @@ enum Next {
 }
 
 /// Fails if a number exceeds a limit.
-fn at_most(number: usize, max: usize, limit: &'static str) -> Result<(), JsonError> {
-    if number > max { Err(JsonError::TooLarge(limit)) } else { Ok(()) }
+fn at_most(number: usize, max: usize) -> Result<(), JsonError> {
+    if number > max { Err(JsonError::TooLarge) } else { Ok(()) }
 }
 
 /// Reads one response.
@@ -125,10 +116,7 @@ pub(super) struct Reader<T> {
     /// Its first element.
     first: Option<Value>,
     outline: Value,
-    outline_bytes: usize,
-    space_bytes: usize,
-    /// Number of elements so far, and the memory that they take.
-    count: usize,
+    /// The memory that elements and outline take.
     bytes: usize,
 }
 
@@ -138,15 +126,12 @@ impl<T: Element> Reader<T> {
             redactor,
             buffer: Vec::new(),
             wanted: 0,
-            next: Next::Start,
+            next: Next::Value,
             objects: Vec::new(),
             arrays: Vec::new(),
             is_in_array: false,
             first: None,
             outline: Value::Null,
-            outline_bytes: 0,
-            space_bytes: 0,
-            count: 0,
             bytes: 0,
         }
     }
@@ -171,14 +156,12 @@ impl<T: Element> Reader<T> {
         // Bytes that are not UTF-8 are replaced.
         let text = String::from_utf8(std::mem::take(&mut self.buffer))
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        let mut rest = self.skip_space(&text)?;
+        let mut rest = skip_space(&text);
         while let Some(length) = self.step(rest, is_last)? {
-            if length > MAX_ELEMENT_BYTES {
-                break;
-            }
-            rest = self.skip_space(rest.get(length..).unwrap_or_default())?;
+            at_most(length, MAX_ELEMENT_BYTES)?;
+            rest = skip_space(rest.get(length..).unwrap_or_default());
         }
-        at_most(rest.len(), MAX_ELEMENT_BYTES, "4 MiB in one element")?;
+        at_most(rest.len(), MAX_ELEMENT_BYTES)?;
         self.wanted = (2 * rest.len()).min(MAX_ELEMENT_BYTES + 1);
         let read = text.len() - rest.len();
         self.buffer = text.into_bytes();
@@ -191,12 +174,8 @@ impl<T: Element> Reader<T> {
     fn step(&mut self, text: &str, is_last: bool) -> Result<Option<usize>, JsonError> {
         let Some(byte) = text.as_bytes().first() else { return Ok(None) };
         match (self.next, byte) {
-            (Next::Start, _) => {
-                self.next = Next::Value;
-                return Ok(Some(if text.starts_with('\u{feff}') { 3 } else { 0 }));
-            }
             (Next::Value, b'{') => {
-                at_most(self.objects.len() + 1, MAX_DEPTH, "16 nested objects")?;
+                at_most(self.objects.len() + 1, MAX_DEPTH)?;
                 self.objects.push((Map::new(), String::new()));
                 self.next = Next::FirstItem;
             }
@@ -210,7 +189,7 @@ impl<T: Element> Reader<T> {
                 // A value that serde_json cannot represent: null would count as absent, and its text as a valid value.
                 let raw = || json!({"message": text.get(..length)});
                 self.complete(value.unwrap_or_else(raw))?;
-                return self.count_outline(length);
+                return self.keep(length, OUTLINE_FACTOR * length);
             }
             (Next::FirstItem | Next::ItemEnd, b']') if self.is_in_array => self.end_array()?,
             (Next::FirstItem | Next::Item, _) if self.is_in_array => return self.element(text, is_last),
@@ -218,7 +197,7 @@ impl<T: Element> Reader<T> {
                 let Some((name, length)) = take(text, is_last)? else { return Ok(None) };
                 self.objects.last_mut().ok_or(JsonError::Syntax)?.1 = name;
                 self.next = Next::Colon;
-                return self.count_outline(length);
+                return self.keep(length, OUTLINE_FACTOR * length);
             }
             (Next::FirstItem | Next::ItemEnd, b'}') if !self.is_in_array => {
                 let (object, _) = self.objects.pop().ok_or(JsonError::Syntax)?;
@@ -227,11 +206,11 @@ impl<T: Element> Reader<T> {
             (Next::Colon, b':') => self.next = Next::Value,
             (Next::ItemEnd, b',') => {
                 self.next = Next::Item;
-                return if self.is_in_array { Ok(Some(1)) } else { self.count_outline(1) };
+                return Ok(Some(1));
             }
             _ => return Err(JsonError::Syntax),
         }
-        self.count_outline(1)
+        self.keep(1, OUTLINE_FACTOR)
     }
 
     fn element(&mut self, text: &str, is_last: bool) -> Result<Option<usize>, JsonError> {
@@ -250,16 +229,12 @@ impl<T: Element> Reader<T> {
             Some(fields) => T::from_fields(fields, element, &self.redactor),
             None => (Err(Unreadable::default()), 0),
         };
-        self.bytes += size_of::<T>().max(size_of::<Unreadable>()) + heap_bytes;
         match read {
             Ok(item) => list.items.push(item),
             Err(unreadable) => list.unreadable.push(unreadable),
         }
-        self.count += 1;
         self.next = Next::ItemEnd;
-        at_most(self.count, MAX_ELEMENTS, "2,000,000 elements")?;
-        at_most(self.bytes, MAX_BYTES, "256 MiB of values")?;
-        Ok(Some(length))
+        self.keep(length, size_of::<T>().max(size_of::<Unreadable>()) + heap_bytes)
     }
 
     fn end_array(&mut self) -> Result<(), JsonError> {
@@ -288,16 +263,10 @@ impl<T: Element> Reader<T> {
         Ok(())
     }
 
-    fn skip_space<'t>(&mut self, text: &'t str) -> Result<&'t str, JsonError> {
-        let rest = text.trim_start_matches([' ', '\n', '\r', '\t']);
-        self.space_bytes += text.len() - rest.len();
-        at_most(self.space_bytes, MAX_SPACE_BYTES, "64 MiB of white space")?;
-        Ok(rest)
-    }
-
-    fn count_outline(&mut self, length: usize) -> Result<Option<usize>, JsonError> {
-        self.outline_bytes += length;
-        at_most(self.outline_bytes, MAX_OUTLINE_BYTES, "1 MiB around its elements")?;
+    /// Counts the memory that a text of this length takes as a value.
+    fn keep(&mut self, length: usize, bytes: usize) -> Result<Option<usize>, JsonError> {
+        self.bytes += bytes;
+        at_most(self.bytes, MAX_BYTES)?;
         Ok(Some(length))
     }
 }
@@ -319,6 +288,11 @@ impl Element for Value {
 /// The index of an array of the outline among the arrays, which is its first value; `None` if it is empty.
 pub(super) fn array_index(first: Option<&Value>) -> Option<usize> {
     usize::try_from(first?.as_u64()?).ok()
+}
+
+/// Skips white space and byte-order marks.
+fn skip_space(text: &str) -> &str {
+    text.trim_start_matches([' ', '\n', '\r', '\t', '\u{feff}'])
 }
 
 /// Reads a value at the start of a text, and returns its length; `None` if it has not arrived whole.

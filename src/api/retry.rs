@@ -18,31 +18,22 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 const MAX_INVALID_RESPONSES: u32 = 4;
 
 impl Client {
-    /// Sends a request and reads the response, and repeats that until it succeeds, fails for good, or no time is left for
-    /// another attempt.
+    /// Sends a request and reads the response, given the number of attempts, and repeats that until it succeeds, fails for
+    /// good, or no time is left for another attempt.
     pub(super) async fn call<E: Element, T>(
         &self,
         request: &Request,
-        read: impl Fn(Response<E>) -> Result<T, AttemptError>,
+        read: impl Fn(Response<E>, u32) -> Result<T, AttemptError>,
     ) -> Result<T, RequestError> {
-        Ok(self.call_counted(request, read).await?.0)
-    }
-
-    /// Does the same, and also returns the number of attempts.
-    pub(super) async fn call_counted<E: Element, T>(
-        &self,
-        request: &Request,
-        read: impl Fn(Response<E>) -> Result<T, AttemptError>,
-    ) -> Result<(T, u32), RequestError> {
         let (mut attempts, mut may_be_done, mut doubling) = (0, false, MIN_PAUSE);
         loop {
             attempts += 1;
-            let error = match self.send(request).await.and_then(&read) {
+            let error = match self.send(request).await.and_then(|response| read(response, attempts)) {
                 Ok(value) => {
                     if attempts > 1 {
                         log::warn!("{request} succeeded on attempt {attempts}");
                     }
-                    return Ok((value, attempts));
+                    return Ok(value);
                 }
                 Err(error) => error,
             };

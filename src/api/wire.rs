@@ -2,9 +2,6 @@
 //!
 //! Elements of lists are cleaned of secrets here, all other responses in `response.rs`.
 
-use std::ops::Deref;
-use std::slice;
-
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
@@ -26,17 +23,9 @@ pub(crate) struct Record {
     /// The record's name if that is a domain; by default the domain of the upload.
     pub(crate) name: Option<Domain>,
     /// The domains that it is stored for; other values are left out.
-    pub(crate) domains: Domains,
+    pub(crate) domains: Box<[Domain]>,
     /// Whether the system itself issues and renews the certificate: type `lets`.
     pub(crate) is_system_issued: bool,
-}
-
-/// A list of domains. Nearly always it is one, which takes no memory of its own.
-#[derive(Clone, Debug)]
-pub(crate) enum Domains {
-    One(Domain),
-    /// None or several.
-    Many(Box<[Domain]>),
 }
 
 /// A domain that the service accelerates (section 2.3).
@@ -286,26 +275,6 @@ impl Record {
     /// Whether its only domain is this one, so that an upload for the domain is certain to replace it.
     pub(crate) fn is_stored_for_only(&self, domain: &Domain) -> bool {
         matches!(&*self.domains, [only] if only == domain)
-    }
-}
-
-impl From<Vec<Domain>> for Domains {
-    fn from(domains: Vec<Domain>) -> Self {
-        match <[Domain; 1]>::try_from(domains) {
-            Ok([domain]) => Self::One(domain),
-            Err(domains) => Self::Many(domains.into()),
-        }
-    }
-}
-
-impl Deref for Domains {
-    type Target = [Domain];
-
-    fn deref(&self) -> &[Domain] {
-        match self {
-            Self::One(domain) => slice::from_ref(domain),
-            Self::Many(domains) => domains,
-        }
     }
 }
 

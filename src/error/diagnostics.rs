@@ -30,15 +30,16 @@ impl Diagnostic for api::AttemptError {
             }
             Self::Refused { status, .. } => error(K::Service).class(format!("refused {status}")),
             Self::NotOk { .. } => error(K::Service).class("not ok"),
-            Self::NoSuchList { .. } => error(K::Service).hint(BASE_URL_HINT),
-            Self::WebPage { .. } => error(K::Protocol).hint(BASE_URL_HINT),
+            Self::NoList { status, .. } => {
+                error(if *status == 404 { K::Service } else { K::Protocol }).hint(BASE_URL_HINT)
+            }
             Self::Redirected { .. } => {
                 error(K::Protocol).hint("check the base URL; it may belong to another server")
             }
             Self::InvalidResponse { status, .. } => error(K::Protocol)
                 .class(format!("invalid {status}"))
                 .hint("check the base URL; it may belong to another server"),
-            Self::ListTooLarge { .. } => error(K::Protocol).hint("split the sites across several accounts"),
+            Self::TooLarge => error(K::Protocol).hint("split the sites across several accounts"),
         }
     }
 }
