@@ -52,12 +52,10 @@ fn load(roots: &Roots, deadline: Deadline) -> Result<RootCertStore, SettingsErro
 
 /// Loads a named file, in which every certificate must be usable.
 fn of_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, SettingsError> {
-    let reason = match parse(&read(path, deadline)?) {
-        Some((roots, 0)) if roots.is_empty() => "it holds no certificate in PEM",
-        Some((roots, 0)) => return Ok(roots),
-        _ => "it holds a certificate that cannot be a trust anchor",
-    };
-    Err(unusable(path, reason, "name a file with CA certificates in PEM"))
+    match parse(&read(path, deadline)?) {
+        Some((roots, 0)) if !roots.is_empty() => Ok(roots),
+        _ => Err(unusable(path, "it is no list of CA certificates in PEM", "name another file")),
+    }
 }
 
 fn read(path: &Path, deadline: Deadline) -> Result<Vec<u8>, SettingsError> {
@@ -81,12 +79,13 @@ fn of_system(named: bool, file: Option<&Path>, deadline: Deadline) -> Result<Roo
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         roots
     });
-    if !roots.is_empty() {
-        return Ok(roots);
+    if roots.is_empty() {
+        let error = SettingsError::new("the system's trust store holds no usable certificate");
+        return Err(
+            error.hint("install the package ca-certificates, or check SSL_CERT_FILE and SSL_CERT_DIR")
+        );
     }
-    let error = SettingsError::new("the system's trust store holds no usable certificate");
-    let install = "install the system's CA certificates (package ca-certificates)";
-    Err(error.hint(if named { "check SSL_CERT_FILE and SSL_CERT_DIR" } else { install }))
+    Ok(roots)
 }
 
 /// The usable certificates of a bundle file; `None` if it cannot be read or is damaged.
