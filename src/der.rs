@@ -30,8 +30,8 @@ pub(crate) fn read(input: &[u8]) -> Option<(Element<'_>, &[u8])> {
         _ => return None,
     };
     let (content, rest) = rest.split_at_checked(length)?;
-    let has_short_tag = tag & 0x1f != 0x1f;
-    has_short_tag.then_some((Element { tag, content }, rest))
+    // Other tags have several bytes.
+    (tag & 0x1f != 0x1f).then_some((Element { tag, content }, rest))
 }
 
 /// Splits the content of a constructed value.

@@ -47,9 +47,6 @@ const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Room beyond the size of a file. With less than this left, the standard library would read into a buffer of its own.
 const READ_AHEAD: u64 = 32;
 
-/// Large enough for a chain and a key.
-const PIPE_BUFFER: usize = 16 << 10;
-
 /// The deadline for reading the files of a command that has no time limit of its own.
 pub(crate) fn default_deadline() -> Deadline {
     Deadline::after(READ_TIMEOUT)
@@ -80,14 +77,11 @@ pub(crate) fn read_regular(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadE
 
 /// Opens a regular file, and fails for any other: opening or reading a pipe would block.
 pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let not_regular = || io::Error::new(io::ErrorKind::AlreadyExists, "it is not a regular file");
-    let is_unconnected = |error: &io::Error| error.raw_os_error() == Some(Errno::NXIO.raw_os_error());
-    let opened = open(path, options);
-    let file = opened.map_err(|error| if is_unconnected(&error) { not_regular() } else { error })?;
+    let file = open(path, options)?;
     match file.metadata()? {
         metadata if metadata.is_file() => Ok(file),
         metadata if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        _ => Err(not_regular()),
+        _ => Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is not a regular file")),
     }
 }
 
@@ -143,7 +137,8 @@ fn read_now(file: &File, max_bytes: u64) -> io::Result<Vec<u8>> {
 /// Reads a pipe or a device until its end, within the time limit.
 fn read_stream(mut file: &File, max_bytes: u64, limit: Duration) -> io::Result<Vec<u8>> {
     let deadline = Deadline::after(limit);
-    let mut bytes = Vec::with_capacity(PIPE_BUFFER);
+    // Large enough for a chain and a key.
+    let mut bytes = Vec::with_capacity(16 << 10);
     loop {
         let left = Timespec::try_from(deadline.left()).unwrap_or_default();
         match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&left)) {
