@@ -3,6 +3,8 @@
 //! Lenient where nothing is ambiguous: line endings, a byte order mark, text between blocks, older labels. Defective
 //! blocks are returned as such; `bundle` decides what they mean. The only module that uses rustls-pemfile.
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memchr::memmem::{Finder, find_iter};
@@ -16,8 +18,8 @@ use crate::text::sanitize;
 pub struct Document {
     /// The blocks in order.
     pub blocks: Vec<Block>,
-    /// What was ignored or normalized, each once, as phrases for messages.
-    pub cleaned: Vec<&'static str>,
+    /// What was ignored or normalized, as phrases for messages.
+    pub cleaned: BTreeSet<&'static str>,
 }
 
 /// One block of a PEM file.
@@ -50,7 +52,7 @@ pub const MAX_BLOCKS: usize = 64;
 
 /// Parses a PEM file. Defects are part of the result.
 pub fn parse(bytes: &[u8]) -> Document {
-    let mut document = Document { blocks: Vec::new(), cleaned: Vec::new() };
+    let mut document = Document { blocks: Vec::new(), cleaned: BTreeSet::new() };
     let text = document.normalize(bytes);
     // Label and lines of the block that has begun.
     let mut open: Option<(&str, Vec<&str>)> = None;
@@ -61,11 +63,11 @@ pub fn parse(bytes: &[u8]) -> Document {
         }
         let line = raw.trim();
         if line.len() != raw.len() || line.is_empty() {
-            document.note("whitespace");
+            document.cleaned.insert("whitespace");
         }
         if let Some(label) = boundary_label(line, BEGIN) {
             if standard_label(label) != label {
-                document.note("a non-standard label");
+                document.cleaned.insert("a non-standard label");
             }
             document.blocks.extend(open.replace((label, Vec::new())).map(unterminated));
         } else if let Some(end) = boundary_label(line, END) {
@@ -76,12 +78,12 @@ pub fn parse(bytes: &[u8]) -> Document {
                     document.blocks.push(Block::Broken(found));
                 }
                 // acmed overwrites a longer file without truncating it first.
-                None => document.note("the rest of an older file"),
+                None => _ = document.cleaned.insert("the rest of an older file"),
             }
         } else if !line.is_empty() {
             match &mut open {
                 Some((_, body)) => body.push(line),
-                None => document.note("text outside the blocks"),
+                None => _ = document.cleaned.insert("text outside the blocks"),
             }
         }
     }
@@ -152,13 +154,6 @@ const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 
 impl Document {
-    /// Adds a phrase to `cleaned` unless it is already there.
-    fn note(&mut self, what: &'static str) {
-        if !self.cleaned.contains(&what) {
-            self.cleaned.push(what);
-        }
-    }
-
     /// Removes byte order marks, which concatenated files also have in the middle, unifies line endings and puts each
     /// boundary on its own line. Bytes that are not UTF-8 are replaced: in a block, that makes its base64 invalid.
     fn normalize(&mut self, bytes: &[u8]) -> Zeroizing<String> {
@@ -178,11 +173,11 @@ impl Document {
                     replaced.extend([if index > 0 { replacement } else { "" }, part]);
                 }
                 text = replaced;
-                self.note(name);
+                self.cleaned.insert(name);
             }
         }
         if !text.is_empty() && !text.ends_with('\n') {
-            self.note("a missing newline");
+            self.cleaned.insert("a missing newline");
         }
         text
     }

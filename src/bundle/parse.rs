@@ -17,7 +17,7 @@ pub struct Bundle {
     /// `None` if the key was not read.
     pub key: Option<Result<PrivateKey, Defect>>,
     /// What was ignored or normalized in the files, for messages.
-    pub cleaned: Vec<String>,
+    pub cleaned: BTreeSet<String>,
 }
 
 impl Bundle {
@@ -28,7 +28,7 @@ impl Bundle {
             blocks.extend(issuers.blocks);
             cleaned.extend(issuers.cleaned);
         }
-        let mut cleaned: Vec<String> = cleaned.into_iter().map(str::to_owned).collect();
+        let mut cleaned: BTreeSet<String> = cleaned.into_iter().map(str::to_owned).collect();
         let is_one_file = files.key.as_ref() == Some(&files.cert);
         cleaned.extend(kinds(&blocks, |block| !(is_certificate(block) || is_one_file && is_key(block))));
         let key = key.map(|file| {
@@ -40,8 +40,6 @@ impl Bundle {
             }
             find_key(document.blocks, file)
         });
-        let mut seen = BTreeSet::new();
-        cleaned.retain(|what| seen.insert(what.clone()));
         let usable_key = key.as_ref().and_then(|key| key.as_ref().ok());
         let chain = Chain::assemble(blocks, usable_key, cert);
         Self { files: files.clone(), chain, key, cleaned }

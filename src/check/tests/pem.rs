@@ -79,7 +79,7 @@ fn files_are_cleaned() {
             "key and chain in both",
             format!("{key}{chain}"),
             format!("{chain}{key}"),
-            "a private key and a certificate in the key file",
+            "a certificate in the key file and a private key",
         ),
         (
             "curve before the key",
