@@ -70,6 +70,9 @@ fn tls_fault(error: &rustls::Error, host: &str) -> Option<(String, &'static str)
     Some((format!("no TLS connection to {host}: {fault}"), hint))
 }
 
+const CLOCK_HINT: &str =
+    "check the clock of this host; if it is right, the service has to renew its certificate";
+
 /// Why a certificate is not trusted, a clause whose subject it is, and what to do about it. Only an unknown issuer is a
 /// question of trust.
 fn certificate_fault(error: &CertificateError) -> (&'static str, &'static str) {
@@ -80,14 +83,8 @@ fn certificate_fault(error: &CertificateError) -> (&'static str, &'static str) {
             "its issuer is not in the trust store",
             "if the service uses a private CA, pass its certificate with --ca-file",
         ),
-        E::Expired | E::ExpiredContext { .. } => (
-            "it has expired",
-            "check the clock of this host; if it is right, the service has to renew its certificate",
-        ),
-        E::NotValidYet | E::NotValidYetContext { .. } => (
-            "it is not valid yet",
-            "check the clock of this host; if it is right, wait until the certificate is valid",
-        ),
+        E::Expired | E::ExpiredContext { .. } => ("it has expired", CLOCK_HINT),
+        E::NotValidYet | E::NotValidYetContext { .. } => ("it is not valid yet", CLOCK_HINT),
         E::NotValidForName | E::NotValidForNameContext { .. } => {
             ("it is for another name", "check the host in the base URL; the certificate has to name it")
         }

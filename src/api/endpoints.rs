@@ -1,5 +1,7 @@
 //! The endpoints of the service, one method each. Sections are those of the API document.
 
+use std::collections::HashSet;
+
 use futures_util::future::try_join;
 use reqwest::Method;
 use serde_json::{Map, Value};
@@ -51,7 +53,10 @@ impl Client {
         body: &UploadBody,
         domain: &Domain,
     ) -> Result<(Uploaded, u32), RequestError> {
-        let request = Request::post("/api/certs/upload", body.for_domain(domain));
+        let request = Request {
+            body: Some(body.for_domain(domain)),
+            ..Request::new(Method::POST, "/api/certs/upload")
+        };
         self.call(&request, |response, attempts| Ok((response.uploaded()?, attempts))).await
     }
 
@@ -86,7 +91,7 @@ impl Client {
     /// `POST /api/sites` (section 4.6). Sent once: if the response were lost, a second request would be refused
     /// because the site exists.
     pub(crate) async fn create_site(&self, fields: &Map<String, Value>) -> Result<SavedSite, RequestError> {
-        let request = Request { is_sent_once: true, ..Request::post("/api/sites", json(fields)) };
+        let request = Request { is_sent_once: true, ..Request::post("/api/sites", fields) };
         self.call(&request, |response, _| response.read(SavedSite::from_json)).await
     }
 
@@ -96,7 +101,7 @@ impl Client {
         id: u64,
         fields: &Map<String, Value>,
     ) -> Result<SavedSite, RequestError> {
-        let request = Request::post(format!("/api/sites/{id}/update"), json(fields));
+        let request = Request::post(format!("/api/sites/{id}/update"), fields);
         self.call(&request, |response, _| response.read(SavedSite::from_json)).await
     }
 
@@ -118,14 +123,9 @@ impl Client {
     }
 }
 
-fn json(fields: &Map<String, Value>) -> String {
-    Value::Object(fields.clone()).to_string()
-}
-
 /// Whether a site is bound to a record that a complete list of records lacks.
 fn is_record_missing(records: &List<Record>, sites: &List<Site>) -> bool {
-    let mut listed: Vec<u64> = records.items.iter().map(|record| record.id).collect();
-    listed.sort_unstable();
+    let listed: HashSet<u64> = records.items.iter().map(|record| record.id).collect();
     let mut bound = sites.items.iter().filter_map(|site| site.cert_id);
-    records.gaps.is_empty() && bound.any(|id| listed.binary_search(&id).is_err())
+    records.gaps.is_empty() && bound.any(|id| !listed.contains(&id))
 }

@@ -1,8 +1,6 @@
 //! Finds the object or the list in a response. The API document does not show what wraps it, so any sensible wrapper
 //! is accepted.
 
-use std::fmt;
-
 use serde_json::{Map, Value};
 
 /// Keys under which a single object may be.
@@ -23,12 +21,6 @@ impl ListKind {
     /// Only the first key is documented.
     pub(super) const SITES: Self =
         Self { noun: "site", keys: &["sites", "list", "items", "results", "data"] };
-}
-
-impl fmt::Display for ListKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}s", self.noun)
-    }
 }
 
 /// Reads an object: `json` itself, or one in a known wrapper.

@@ -26,7 +26,7 @@ impl Gap {
     /// The gaps that a response shows apart from the elements of its list. `listed` is the number of its elements,
     /// `None` if the list is null.
     pub(super) fn of_response(json: &Value, listed: Option<usize>, kind: ListKind) -> Vec<Self> {
-        let (is_null, listed) = (listed.is_none(), listed.unwrap_or_default());
+        let (is_null, listed, noun) = (listed.is_none(), listed.unwrap_or_default(), kind.noun);
         let most = |name| find_fields(json, name).filter_map(number).max();
         let (total, pages) = (most("total"), most("total_pages"));
         let mut next = ["next", "next_page", "has_more"].iter().flat_map(|name| find_fields(json, name));
@@ -36,15 +36,14 @@ impl Gap {
         let truncated = total.filter(|total| *total > listed as u64);
         let messages = [
             truncated.map(|total| {
-                let total = count(usize::try_from(total).unwrap_or(usize::MAX), kind.noun);
+                let total = count(usize::try_from(total).unwrap_or(usize::MAX), noun);
                 format!("the service lists only {listed} of {total}")
             }),
-            (truncated.is_none() && has_more).then(|| {
-                format!("the service lists {} and refers to another page", count(listed, kind.noun))
-            }),
+            (truncated.is_none() && has_more)
+                .then(|| format!("the service lists {} and refers to another page", count(listed, noun))),
             // Some services write an empty list as `null`.
-            (is_null && total != Some(0)).then(|| format!("the service sent null as its list of {kind}")),
-            error.map(|error| format!("the service reported an error with its list of {kind}: {error}")),
+            (is_null && total != Some(0)).then(|| format!("the service sent null as its list of {noun}s")),
+            error.map(|error| format!("the service reported an error with its list of {noun}s: {error}")),
         ];
         messages.into_iter().flatten().map(|message| Self { message, domains: None, records: None }).collect()
     }
@@ -55,7 +54,7 @@ impl Gap {
             return None;
         }
         let number = count(unreadable.len(), "element");
-        let message = format!("the service's list of {kind} has {number} that cannot be read");
+        let message = format!("the service's list of {}s has {number} that cannot be read", kind.noun);
         let shown = unreadable.into_iter().map(|element| (element.domains, element.records));
         let (domains, records): (Vec<_>, Vec<_>) = shown.unzip();
         let domains = domains.into_iter().collect::<Option<Vec<_>>>().map(|domains| domains.concat());

@@ -1,5 +1,7 @@
 //! Lists of sites and records, read from a response. An element that cannot be read does not hide the others.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::envelope::find_list;
@@ -28,10 +30,8 @@ impl<T: Listed> List<T> {
             return None;
         }
         // A page may have been sent twice, so elements with the same ID count once.
-        let ids = items.iter().map(T::id);
-        let mut ids: Vec<_> = ids.chain(unreadable.iter().filter_map(|element| element.id)).collect();
-        ids.sort_unstable();
-        ids.dedup();
+        let ids = items.iter().map(T::id).chain(unreadable.iter().filter_map(|element| element.id));
+        let ids: HashSet<u64> = ids.collect();
         let without_id = unreadable.iter().filter(|element| element.id.is_none()).count();
         let listed = (!list.is_null()).then_some(ids.len() + without_id);
         let mut gaps = Gap::of_response(outline, listed, kind);

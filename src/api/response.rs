@@ -17,18 +17,7 @@ use crate::pem::{self, Block};
 use crate::secret::{Redactor, Secret};
 
 /// Fields that may hold the reason of an error; the API document does not show its shape.
-const REASON_FIELDS: [&str; 10] = [
-    "error",
-    "message",
-    "msg",
-    "detail",
-    "reason",
-    "error_description",
-    "title",
-    "description",
-    "errors",
-    "data",
-];
+const REASON_FIELDS: [&str; 7] = ["error", "message", "msg", "detail", "reason", "errors", "data"];
 
 /// How much of a response is kept for messages.
 const START_BYTES: usize = 4 << 10;

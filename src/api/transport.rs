@@ -9,6 +9,7 @@ use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
 };
 use reqwest::{Method, Version};
+use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 use tokio::sync::MutexGuard;
@@ -50,8 +51,8 @@ impl Request {
         Self { method, path: path.into(), body: None, is_quoted: true, is_sent_once: false }
     }
 
-    pub(super) fn post(path: impl Into<String>, json: impl Into<Bytes>) -> Self {
-        Self { body: Some(json.into()), ..Self::new(Method::POST, path) }
+    pub(super) fn post(path: impl Into<String>, json: &Map<String, Value>) -> Self {
+        Self { body: serde_json::to_vec(json).ok().map(Bytes::from), ..Self::new(Method::POST, path) }
     }
 }
 
@@ -227,10 +228,8 @@ impl Client {
 
 /// The service's host and port, and how it is reached.
 fn peer(base_url: &BaseUrl, proxy: Option<&Proxy>) -> String {
-    let proxy = proxy.map(|proxy| match proxy.variable {
-        Some(variable) => format!(" (through the proxy in {variable})"),
-        None => format!(" (through the proxy {})", proxy.text()),
-    });
+    let place = |proxy: &Proxy| proxy.variable.map_or_else(|| proxy.text(), |name| format!("in {name}"));
+    let proxy = proxy.map(|proxy| format!(" (through the proxy {})", place(proxy)));
     format!("{}{}", base_url.join("").authority(), proxy.unwrap_or_default())
 }
 
