@@ -16,7 +16,6 @@ use x509_parser::prelude::{
 };
 
 pub use self::extensions::{ExtendedKeyUsage, Usage};
-pub use self::strict::Fault;
 pub use crate::key::KeyType;
 use crate::key::PublicKey;
 use crate::leaf::Leaf;
@@ -45,8 +44,8 @@ pub struct Certificate {
     pub usage: Usage,
     /// The hash function of its signature, if it is a broken one.
     pub broken_hash: Option<&'static str>,
-    /// Why TLS clients cannot read it; `None` if they can, or if it was not parsed strictly.
-    pub fault: Option<Fault>,
+    /// Why webpki cannot read it; `None` if it can, or if it was not parsed strictly.
+    pub fault: Option<webpki::Error>,
 }
 
 /// A distinguished name.
@@ -64,9 +63,7 @@ pub struct Name {
 pub enum CertificateError {
     #[error("a block `CERTIFICATE` that is not an X.509 certificate")]
     Malformed,
-    #[error("a block `CERTIFICATE` of {0} bytes, more than TLS clients accept")]
-    TooLarge(usize),
-    /// RFC 5280 forbids what it has.
+    /// RFC 5280 forbids what it has, or TLS clients reject it.
     #[error("a certificate with {0}")]
     Forbidden(&'static str),
 }
@@ -93,7 +90,7 @@ impl Certificate {
     /// Parses one certificate and ignores bytes after it. Accepts what others may have deployed.
     pub fn from_der(bytes: &[u8]) -> Result<Self, CertificateError> {
         if bytes.len() > MAX_BYTES {
-            return Err(CertificateError::TooLarge(bytes.len()));
+            return Err(CertificateError::Forbidden("more than 65,535 bytes"));
         }
         let (rest, parsed) = X509Certificate::from_der(bytes).map_err(|_| CertificateError::Malformed)?;
         let der = bytes.get(..bytes.len() - rest.len()).ok_or(CertificateError::Malformed)?.to_vec();

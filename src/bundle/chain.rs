@@ -85,12 +85,8 @@ fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Ve
 fn unusable(error: &CertificateError) -> Defect {
     match error {
         CertificateError::Malformed => Defect::transient(error.to_string(), DAMAGED_HINT),
-        CertificateError::TooLarge(_) => {
-            Defect::permanent(error.to_string(), "pass the chain of a single certificate")
-        }
         CertificateError::Forbidden(_) => {
-            let hint = "have the CA issue it again; RFC 5280 forbids this, and TLS clients reject it";
-            Defect::permanent(error.to_string(), hint)
+            Defect::permanent(error.to_string(), "have the CA issue it again; TLS clients reject it")
         }
     }
 }

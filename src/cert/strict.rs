@@ -15,26 +15,11 @@ const VALIDITY: usize = 3;
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 
-/// Why webpki cannot read a certificate. Its text continues a sentence about the certificate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    #[error("is not of version 3")]
-    Version,
-    #[error("names two signature algorithms")]
-    SignatureAlgorithms,
-    #[error("is malformed")]
-    Malformed,
-}
-
 /// Returns why webpki cannot read a certificate. It compares tags that x509-parser ignores.
-pub(super) fn fault(certificate: &[u8]) -> Option<Fault> {
-    match EndEntityCert::try_from(&certificate.into()) {
-        // The check `purpose` reports unknown critical extensions.
-        Ok(_) | Err(Error::UnsupportedCriticalExtension) => None,
-        Err(Error::UnsupportedCertVersion) => Some(Fault::Version),
-        Err(Error::SignatureAlgorithmMismatch) => Some(Fault::SignatureAlgorithms),
-        Err(_) => Some(Fault::Malformed),
-    }
+pub(super) fn fault(certificate: &[u8]) -> Option<Error> {
+    let error = EndEntityCert::try_from(&certificate.into()).err();
+    // The check `purpose` reports unknown critical extensions.
+    error.filter(|error| *error != Error::UnsupportedCriticalExtension)
 }
 
 /// Fails for invalid times and repeated extensions. webpki ignores repeated ones that it does not know.

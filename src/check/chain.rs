@@ -2,11 +2,12 @@
 //!
 //! With trust anchors, validates the path; without them, only warns about chains that are likely to fail.
 
+use webpki::Error;
+
 use super::context::{CheckContext, PathRule};
 use super::finding::{Check, Finding, Findings, Status};
 use super::path;
 use crate::bundle::Chain;
-use crate::cert::Fault;
 use crate::text;
 
 /// Checks the chain. If `is_explained`, another finding already explains why clients reject it, and no warning about the
@@ -37,9 +38,9 @@ pub(super) fn check(
             findings.add(Status::Warn, found, hint);
         }
         // Old roots are of version 1.
-        let is_old_root = |fault: &Fault| *fault == Fault::Version && issuer.is_self_issued();
-        if let Some(fault) = issuer.fault.filter(|fault| !is_old_root(fault)) {
-            let found = format!("{name} {fault}; TLS clients reject it");
+        let is_old_root = issuer.fault == Some(Error::UnsupportedCertVersion) && issuer.is_self_issued();
+        if issuer.fault.is_some() && !is_old_root {
+            let found = format!("{name} is malformed; TLS clients reject it");
             findings.add(Status::Warn, found, "renew the certificate to get a chain that they accept");
         }
     }
@@ -51,17 +52,9 @@ pub(super) fn check(
     match path::validate(chain, anchors, context.at) {
         Ok(()) => findings.note(Status::Ok, "has a path to a trust anchor"),
         Err(error) => {
-            let (anchor, no_anchor) = if no_path == Status::Fail {
-                let hint =
-                    "check that the file holds the full chain, and that the trust anchors include its root";
-                ("a trust anchor", hint)
-            } else {
-                let hint =
-                    "name the root of a private CA with --trust-anchors FILE, or pass --trust-anchors off";
-                ("a root of the system's trust store", hint)
-            };
-            let found = format!("{file} has no path to {anchor}: {}", path::describe_path_error(&error));
-            findings.add(no_path, found, path::hint(&error, no_anchor));
+            let found =
+                format!("{file} has no path to a trust anchor: {}", path::describe_path_error(&error));
+            findings.add(no_path, found, path::hint(&error));
         }
     }
     findings.list

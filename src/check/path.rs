@@ -22,10 +22,12 @@ pub(super) fn validate(chain: &Chain, anchors: &RootCertStore, at: OffsetDateTim
     })
 }
 
-/// What to do about a path that does not validate; `no_anchor` is for a chain that ends at no anchor.
-pub(super) fn hint(error: &Error, no_anchor: &'static str) -> &'static str {
+/// What to do about a path that does not validate.
+pub(super) fn hint(error: &Error) -> &'static str {
     match error {
-        Error::UnknownIssuer => no_anchor,
+        Error::UnknownIssuer => {
+            "check that the file holds the full chain; name the root of a private CA with --trust-anchors FILE, or pass --trust-anchors off"
+        }
         Error::CertExpired { .. } => "renew the certificate to get a current chain",
         Error::CertNotValidYet { .. } => "check the clock of this host",
         Error::InvalidSignatureForPublicKey => "pass the chain of this renewal",
@@ -78,7 +80,7 @@ mod tests {
         ];
         let sentences: HashSet<&str> = faults.iter().map(describe_path_error).collect();
         assert_eq!(sentences.len(), faults.len(), "{sentences:?}");
-        let hints: HashSet<&str> = faults.iter().map(|fault| hint(fault, "no anchor")).collect();
+        let hints: HashSet<&str> = faults.iter().map(hint).collect();
         assert_eq!(hints.len(), 5, "{hints:?}");
     }
 }

@@ -13,8 +13,8 @@ pub(super) fn check(bundle: &Bundle) -> Vec<Finding> {
             for repair in &chain.repairs {
                 findings.note(Status::Warn, format!("{file}: {repair}"));
             }
-            if let Some(fault) = chain.leaf.fault {
-                let found = format!("{file} holds a certificate that {fault}; TLS clients reject it");
+            if chain.leaf.fault.is_some() {
+                let found = format!("{file} holds a malformed certificate; TLS clients reject it");
                 findings.add(Status::Fail, found, "have the CA issue it again; RFC 5280 forbids this");
             }
         }

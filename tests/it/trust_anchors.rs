@@ -11,7 +11,7 @@ use crate::harness::{
     state_files, step, tls_sandbox, upload_count,
 };
 
-const NO_PATH: &str = "has no path to a root of the system's trust store";
+const NO_PATH: &str = "has no path to a trust anchor";
 
 /// A CA that the system does not trust, and a lineage of it.
 struct Private {
@@ -82,7 +82,7 @@ fn unset_anchors_warn() {
           * served    a.example  1/1
         done in TIME
         ---
-        edgecert: warning: LINEAGE/fullchain.pem has no path to a root of the system's trust store: the chain does not end at one; name the root of a private CA with --trust-anchors FILE, or pass --trust-anchors off
+        edgecert: warning: LINEAGE/fullchain.pem has no path to a trust anchor: the chain does not end at one; check that the file holds the full chain; name the root of a private CA with --trust-anchors FILE, or pass --trust-anchors off
     "#]]
     .assert_eq(&first.snapshot());
 }
@@ -107,7 +107,7 @@ fn set_anchors_decide() {
         let unsent = if name == "plan" { "" } else { "; nothing was sent" };
         let messages = format!(
             "edgecert: error: LINEAGE/fullchain.pem has no path to a trust anchor: the chain does not end at one{unsent}\n\
-             edgecert: hint: check that the file holds the full chain, and that the trust anchors include its root\n"
+             edgecert: hint: check that the file holds the full chain; name the root of a private CA with --trust-anchors FILE, or pass --trust-anchors off\n"
         );
         assert_eq!(snapshot.split("---\n").nth(1).unwrap(), messages, "{name}");
     }

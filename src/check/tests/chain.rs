@@ -54,7 +54,7 @@ fn advice_on_the_path_repeats_no_warning() {
     let none = RootCertStore::empty();
     let test_ca = ca("Fake LE Intermediate", CA).pem();
     let staged = ForgedCert { issuer: "Fake LE Intermediate", ..leaf() }.pem() + &test_ca;
-    let no_path = "cert.pem has no path to a root of the system's trust store: the chain does not end at one";
+    let no_path = "cert.pem has no path to a trust anchor: the chain does not end at one";
     let rows = [
         (&chain, &anchors, vec!["* chain: has a path to a trust anchor".to_owned()]),
         (&chain, &none, vec![format!("! chain: {no_path}")]),

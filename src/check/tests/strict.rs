@@ -15,7 +15,7 @@ const VALID: (u8, &str) = (UTC_TIME, "260101000000Z");
 
 #[track_caller]
 fn assert_refused(cert: &str, found: &str) {
-    let hint = "have the CA issue it again; RFC 5280 forbids this, and TLS clients reject it";
+    let hint = "have the CA issue it again; TLS clients reject it";
     Input::new(cert).finds(found, &format!("x pem: cert.pem holds a certificate {found}\n  hint: {hint}\n"));
 }
 
@@ -145,7 +145,7 @@ fn with_wrong_tag(certificate: &ForgedCert<'_>) -> String {
 #[test]
 fn what_webpki_cannot_read_is_reported() {
     let ca = ca("Intermediate", CA);
-    let found = "x pem: cert.pem holds a certificate that is malformed; TLS clients reject it\n";
+    let found = "x pem: cert.pem holds a malformed certificate; TLS clients reject it\n";
     Input::new(&(with_wrong_tag(&leaf()) + &ca.pem())).finds("leaf", found);
     let found = "! chain: cert.pem: the intermediate Intermediate is malformed; TLS clients reject it\n";
     Input::new(&(leaf().pem() + &with_wrong_tag(&ca))).finds("issuer", found);
@@ -154,12 +154,11 @@ fn what_webpki_cannot_read_is_reported() {
 #[test]
 fn root_may_be_of_version_1() {
     let issuer = ForgedCert { version: 0, extensions: Vec::new(), ..ca("Intermediate", CA) };
-    let found =
-        "! chain: cert.pem: the intermediate Intermediate is not of version 3; TLS clients reject it\n";
+    let found = "! chain: cert.pem: the intermediate Intermediate is malformed; TLS clients reject it\n";
     Input::new(&(leaf().pem() + &issuer.pem())).finds("issuer", found);
     let root = ForgedCert { issuer: issuer.subject, ..issuer };
     let (findings, _) = Input::new(&(leaf().pem() + &root.pem())).check();
-    assert!(!findings.contains("version 3") && findings.contains("* chain: 2 certificates"), "{findings}");
+    assert!(!findings.contains("malformed") && findings.contains("* chain: 2 certificates"), "{findings}");
 }
 
 #[test]
