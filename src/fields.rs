@@ -4,13 +4,7 @@
 
 use serde_json::Value;
 
-use crate::text::{list, sanitize};
-
-/// A field that a request may set.
-pub(crate) struct Field {
-    pub(crate) name: &'static str,
-    pub(crate) kind: FieldType,
-}
+use crate::text::sanitize;
 
 /// Type of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +13,7 @@ pub(crate) enum FieldType {
     Port,
     /// ID of another object; `null` means none.
     Reference,
-    /// One of these words.
-    Word(&'static [&'static str]),
+    Protocol,
     Origins,
     Array,
     Object,
@@ -28,32 +21,28 @@ pub(crate) enum FieldType {
     Any,
 }
 
-const fn field(name: &'static str, kind: FieldType) -> Field {
-    Field { name, kind }
-}
-
-/// The known fields that a request may set.
-pub(crate) const FIELDS: [Field; 20] = [
-    field("access_control", FieldType::Object),
-    field("cache_rules", FieldType::Array),
-    field("cert_id", FieldType::Reference),
-    field("force_https", FieldType::Bool),
-    field("hsts", FieldType::Any),
-    field("http2", FieldType::Bool),
-    field("http3", FieldType::Bool),
-    field("http_enabled", FieldType::Bool),
-    field("https_enabled", FieldType::Bool),
-    field("load_balance", FieldType::Any),
-    field("ocsp_stapling", FieldType::Any),
-    field("origin_http_port", FieldType::Port),
-    field("origin_https_port", FieldType::Port),
-    field("origin_protocol", FieldType::Word(&["http", "https", "follow"])),
-    field("origins", FieldType::Origins),
-    field("package_id", FieldType::Reference),
-    field("remark", FieldType::Any),
-    field("security", FieldType::Object),
-    field("ssl_ciphers", FieldType::Any),
-    field("ssl_mode", FieldType::Any),
+/// The names of the known fields that a request may set, with their types.
+pub(crate) const FIELDS: [(&str, FieldType); 20] = [
+    ("access_control", FieldType::Object),
+    ("cache_rules", FieldType::Array),
+    ("cert_id", FieldType::Reference),
+    ("force_https", FieldType::Bool),
+    ("hsts", FieldType::Any),
+    ("http2", FieldType::Bool),
+    ("http3", FieldType::Bool),
+    ("http_enabled", FieldType::Bool),
+    ("https_enabled", FieldType::Bool),
+    ("load_balance", FieldType::Any),
+    ("ocsp_stapling", FieldType::Any),
+    ("origin_http_port", FieldType::Port),
+    ("origin_https_port", FieldType::Port),
+    ("origin_protocol", FieldType::Protocol),
+    ("origins", FieldType::Origins),
+    ("package_id", FieldType::Reference),
+    ("remark", FieldType::Any),
+    ("security", FieldType::Object),
+    ("ssl_ciphers", FieldType::Any),
+    ("ssl_mode", FieldType::Any),
 ];
 
 /// Fields that the service ignores silently (section 4.6, rules 1 and 2), and the site's ID.
@@ -68,10 +57,10 @@ pub(crate) fn check(name: &str, value: &Value) -> Result<(), String> {
     if let Some((_, reason)) = READ_ONLY.iter().find(|(field, _)| *field == name) {
         return Err(format!("{name} cannot be set: {reason}"));
     }
-    match FIELDS.iter().find(|field| field.name == name) {
-        Some(field) if !field.kind.accepts(value) => {
+    match FIELDS.iter().find(|(field, _)| *field == name) {
+        Some((_, kind)) if !kind.accepts(value) => {
             let found = sanitize(&value.to_string());
-            Err(format!("{name} must be {}, not {found}", field.kind.expected()))
+            Err(format!("{name} must be {}, not {found}", kind.expected()))
         }
         _ => Ok(()),
     }
@@ -79,12 +68,12 @@ pub(crate) fn check(name: &str, value: &Value) -> Result<(), String> {
 
 /// Suggests the known field that an unknown one probably misspells: at most one edit away.
 pub(crate) fn suggestion(name: &str) -> Option<&'static str> {
-    if FIELDS.iter().any(|field| field.name == name) {
+    if FIELDS.iter().any(|(field, _)| *field == name) {
         return None;
     }
     let folded = name.to_lowercase().replace('-', "_");
-    let is_near = |field: &&Field| strsim::osa_distance(&folded, field.name) <= 1;
-    FIELDS.iter().find(is_near).map(|field| field.name)
+    let mut known = FIELDS.iter().map(|(field, _)| *field);
+    known.find(|field| strsim::osa_distance(&folded, field) <= 1)
 }
 
 impl FieldType {
@@ -93,7 +82,7 @@ impl FieldType {
             Self::Bool => value.is_boolean(),
             Self::Port => value.as_u64().is_some_and(|port| (1..=65535).contains(&port)),
             Self::Reference => value.is_u64() || value.is_null(),
-            Self::Word(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+            Self::Protocol => value.as_str().is_some_and(|word| ["http", "https", "follow"].contains(&word)),
             Self::Origins => value.as_array().is_some_and(|origins| origins.iter().all(is_origin)),
             Self::Array => value.is_array(),
             Self::Object => value.is_object(),
@@ -102,18 +91,16 @@ impl FieldType {
     }
 
     /// Description of a valid value, for "must be …".
-    fn expected(self) -> String {
+    fn expected(self) -> &'static str {
         match self {
-            Self::Bool => "true or false".into(),
-            Self::Port => "a port number".into(),
-            Self::Reference => "a number, or null for none".into(),
-            Self::Word(words) => format!("one of {}", list(words)),
-            Self::Origins => {
-                r#"a list of origins like {"addr":"192.0.2.10","weight":1,"status":true}"#.into()
-            }
-            Self::Array => "a list ([...])".into(),
-            Self::Object => "an object ({...})".into(),
-            Self::Any => "anything".into(),
+            Self::Bool => "true or false",
+            Self::Port => "a port number",
+            Self::Reference => "a number, or null for none",
+            Self::Protocol => "one of http, https and follow",
+            Self::Origins => r#"a list of origins like {"addr":"192.0.2.10","weight":1,"status":true}"#,
+            Self::Array => "a list ([...])",
+            Self::Object => "an object ({...})",
+            Self::Any => "anything",
         }
     }
 }

@@ -138,13 +138,6 @@ impl PublicKey {
     }
 }
 
-impl KeyType {
-    /// Whether keys of this type can be deployed.
-    pub fn is_supported(&self) -> bool {
-        !matches!(self, Self::Other(_))
-    }
-}
-
 impl fmt::Display for KeyType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -10,7 +10,6 @@ use serde_json::{Deserializer, Map, Value, json};
 
 use crate::names::Domain;
 use crate::secret::Redactor;
-use crate::text::sanitize;
 
 /// The part of a list's element that is kept.
 pub(crate) trait Element: Sized {
@@ -61,8 +60,8 @@ pub(super) enum JsonError {
     #[error("it is too large")]
     TooLarge,
     /// Programs differ in which value of such a field they use.
-    #[error("the field `{0}` occurs twice with different values")]
-    Ambiguous(String),
+    #[error("a field occurs twice with different values")]
+    Ambiguous,
 }
 
 /// Maximum size of an element, and of a value around the elements.
@@ -256,7 +255,7 @@ impl<T: Element> Reader<T> {
         };
         // Elements are not compared.
         if object.get(name).is_some_and(|other| other.get(0).is_some() || *other != value) {
-            return Err(JsonError::Ambiguous(sanitize(name)));
+            return Err(JsonError::Ambiguous);
         }
         object.insert(std::mem::take(name), value);
         self.next = Next::ItemEnd;

@@ -319,13 +319,12 @@ mod tests {
 
     #[test]
     fn contradictory_responses_are_not_used() {
-        for (body, field) in [
-            (r#"{"ok":false,"ok":true,"id":"1001","created":true}"#, "ok"),
-            (r#"{"ok":true,"id":"1001","id":"1002","created":true}"#, "id"),
+        for body in [
+            r#"{"ok":false,"ok":true,"id":"1001","created":true}"#,
+            r#"{"ok":true,"id":"1001","id":"1002","created":true}"#,
         ] {
             let error = response(200, body).read(Uploaded::from_json).unwrap_err().to_string();
-            let message = format!("the field `{field}` occurs twice with different values");
-            assert!(error.contains(&message), "{body}: {error}");
+            assert!(error.contains("a field occurs twice with different values"), "{body}: {error}");
         }
     }
 

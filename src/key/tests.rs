@@ -230,7 +230,10 @@ fn rsa_is_supported_from_1024_to_8192_bits() {
     for (bits, wanted) in [(1023, false), (1024, true), (8192, true), (8193, false)] {
         let modulus = (BigUint::from(1u8) << (bits - 1)).to_bytes_be();
         let key_type = rsa_type(&modulus);
-        assert_eq!((key_type.is_supported(), key_type.to_string()), (wanted, format!("RSA-{bits}")));
+        assert_eq!(
+            (!matches!(key_type, KeyType::Other(_)), key_type.to_string()),
+            (wanted, format!("RSA-{bits}"))
+        );
     }
 }
 

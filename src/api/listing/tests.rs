@@ -250,12 +250,12 @@ fn other_texts_are_no_json() {
 /// Programs differ in which value of a repeated field they take.
 #[test]
 fn contradictory_responses_are_not_used() {
-    for (text, field) in [
-        (r#"{"total":9,"sites":[],"total":0}"#, "total"),
-        (r#"{"data":{"sites":[1],"x":{},"\u0073ites":[1]}}"#, "sites"),
-        (r#"{"sites":[],"sites":null}"#, "sites"),
+    for text in [
+        r#"{"total":9,"sites":[],"total":0}"#,
+        r#"{"data":{"sites":[1],"x":{},"\u0073ites":[1]}}"#,
+        r#"{"sites":[],"sites":null}"#,
     ] {
-        assert_eq!(parse(text), Err(JsonError::Ambiguous(field.into())), "{text}");
+        assert_eq!(parse(text), Err(JsonError::Ambiguous), "{text}");
     }
     assert_eq!(parse(r#"{"total":1,"total":1}"#), Ok(json!({"total": 1})));
 }

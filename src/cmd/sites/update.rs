@@ -103,7 +103,7 @@ fn changes(
     after: &Map<String, Value>,
     named: &Map<String, Value>,
 ) -> Vec<FieldChange> {
-    let known = FIELDS.iter().map(|field| field.name).chain(["cname", "domain", "enabled"]);
+    let known = FIELDS.iter().map(|(field, _)| *field).chain(["cname", "domain", "enabled"]);
     let fields: BTreeSet<&str> = named.keys().map(String::as_str).chain(known).collect();
     let of = |map: &Map<String, Value>, name: &str| map.get(name).cloned().unwrap_or_default();
     let change =
