@@ -46,11 +46,14 @@ impl Drop for StagedFile {
     }
 }
 
-/// Checks that files can be written to a directory, by writing one and removing it: the mode of a directory does not show
-/// whether its file system is full or read-only.
-pub(crate) fn probe(directory: &Path) -> io::Result<()> {
-    let path = directory.join(format!(".edgecert-{:016x}.new", fastrand::u64(..)));
-    StagedFile::write(&path, path.clone(), &[b"\n"], 0o600).map(drop)
+/// Checks that a file can be written, by writing it and removing it: the mode of a directory does not show whether its
+/// file system is full or read-only.
+pub(crate) fn probe(path: &Path) -> io::Result<()> {
+    match StagedFile::write(path, path.to_owned(), &[b"\n"], 0o600) {
+        // Another run has just created it.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        written => written.map(drop),
+    }
 }
 
 /// Fails if this process may not write a file of this size (`ulimit -f`): the system would kill it by a signal.

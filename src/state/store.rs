@@ -244,9 +244,10 @@ impl Store {
         self.sync_to_disk()
     }
 
-    /// Checks that files can be written.
+    /// Checks that files can be written. All runs use one file name, so that killed runs leave at most one file behind.
     pub(crate) fn probe(&self) -> Result<(), WriteError> {
-        file::probe(&self.directory).map_err(|error| WriteError::new(&self.directory, &error))
+        let path = self.file(".probe", "new");
+        file::probe(&path).map_err(|error| WriteError::new(&path, &error))
     }
 }
 

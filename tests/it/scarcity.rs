@@ -123,7 +123,7 @@ fn pipes_in_the_state_directory_are_not_opened() {
     host.edit(|state| state["pending_since"] = "2026-01-01T00:00:00Z".into());
     let mut names: Vec<_> =
         fs::read_dir(host.state()).unwrap().map(|file| file.unwrap().file_name()).collect();
-    names.push("other.damaged".into());
+    names.extend([".probe.new".into(), "other.damaged".into()]);
     for name in names {
         let path = host.state().join(&name);
         let backup = host.state().with_extension("backup");

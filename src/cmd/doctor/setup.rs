@@ -121,5 +121,5 @@ fn check_state(directory: Option<&Path>) -> Vec<DoctorFinding> {
 /// Writes a file to the directory, or to the nearest existing one above it.
 fn probe(directory: &Path) -> io::Result<()> {
     let existing = directory.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(directory);
-    file::probe(existing)
+    file::probe(&existing.join(format!(".edgecert-doctor-{}", std::process::id())))
 }
