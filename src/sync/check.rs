@@ -1,5 +1,5 @@
-//! Checks lineages that `sync` has no reason to deploy: handshakes notice leaves that were replaced under the same IDs.
-//! Records what they show, and which sites other lineages supersede.
+//! Checks lineages that are not settled: handshakes notice leaves that were replaced under the same IDs. Records what they
+//! show, and which sites other lineages supersede.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,7 +36,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// What to check and to record of a lineage.
 pub(super) struct Check<'c, 'a> {
     pub(super) lineage: Candidate<'a>,
-    /// Why it has to be deployed whatever the edges show; `None`: they decide.
+    /// Why it is deployed, or cannot be, whatever the edges show; `None`: they decide.
     pub(super) reason: Option<Reason>,
     /// The sites on which other lineages supersede it, each with the reason.
     pub(super) superseded: Vec<(&'c Site, String)>,
@@ -73,17 +73,18 @@ pub(super) async fn run<'c, 'a>(
     });
     let observed: Vec<_> = stream::iter(observed).buffer_unordered(MAX_CONCURRENT).collect().await;
     let recorded = observed.into_iter().map(async |mut check| {
-        let drift = check.take_drift();
+        let is_check = check.reason.is_none() || !check.sites.is_empty();
+        let reason = check.take_reason();
         let mut report = Report::new("deploy");
-        if let Err(error) = check.record(examiner, state_dir, now, &mut report).await {
+        if is_check && let Err(error) = check.record(examiner, state_dir, now, &mut report).await {
             log::info!("{}: {error}", check.lineage.name);
         }
-        (check, drift, report)
+        (check, reason, report)
     });
     Ok(stream::iter(recorded).buffer_unordered(MAX_CONCURRENT).collect().await)
 }
 
-impl<'c, 'a> Check<'c, 'a> {
+impl<'a> Check<'_, 'a> {
     /// A check that has nothing to do yet.
     pub(super) fn new(lineage: Candidate<'a>) -> Self {
         let (superseded, sites, views) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -120,7 +121,7 @@ impl<'c, 'a> Check<'c, 'a> {
     }
 
     /// Returns why the lineage has to be deployed, if it has; the deployment reports what the edges of its sites serve.
-    pub(super) fn take_drift(&mut self) -> Option<Reason> {
+    pub(super) fn take_reason(&mut self) -> Option<Reason> {
         let reason = self.reason.take().or_else(|| self.drift())?;
         let own: Vec<u64> =
             self.sites.iter().filter(|site| self.lineage.is_for(&site.domain)).map(|site| site.id).collect();

@@ -20,7 +20,7 @@ pub(super) enum Decision<'c, 'a> {
     /// Nothing. It is unchanged, unless others provide the certificate of all its sites.
     Settled { is_superseded: bool },
     /// There is a reason to deploy it, handshakes decide, or there is only something to record.
-    Check(Check<'c, 'a>),
+    Check(Box<Check<'c, 'a>>),
 }
 
 /// Decides what to do with a lineage. `deployments` is what this host deployed to the service.
@@ -49,7 +49,7 @@ pub(super) fn decide<'c, 'a>(
             return Decision::Settled { is_superseded };
         }
         if is_whole {
-            return Decision::Check(Check { is_superseded, superseded, ..Check::new(lineage) });
+            return Decision::Check(Box::new(Check { superseded, is_superseded, ..Check::new(lineage) }));
         }
     }
     let reason = lineage.reason.clone();
@@ -58,21 +58,18 @@ pub(super) fn decide<'c, 'a>(
     let expired = until.filter(|until| *until < now && !kept.is_empty()).map(Reason::Expired);
     let is_due = is_edge_due(&lineage, now);
     let to_check = |sites: Vec<&'c Site>| sites_to_check(&lineage, &recorded, sites, is_due);
-    let check = match reason.or(expired) {
+    let check = if let Some(reason) = reason.or(expired) {
         // A deployment does not look at the sites that an earlier one only reached.
-        Some(reason) => {
-            let sites = if matches!(reason, Reason::Expired(_)) { Vec::new() } else { to_check(reached) };
-            Check { reason: Some(reason), sites, ..Check::new(lineage) }
+        let sites = if matches!(reason, Reason::Expired(_)) { Vec::new() } else { to_check(reached) };
+        Check { reason: Some(reason), sites, ..Check::new(lineage) }
+    } else {
+        let sites = to_check([kept, reached].concat());
+        if sites.is_empty() && is_recorded {
+            return Decision::Settled { is_superseded };
         }
-        None => {
-            let sites = to_check([kept, reached].concat());
-            if sites.is_empty() && is_recorded {
-                return Decision::Settled { is_superseded };
-            }
-            Check { superseded, sites, is_due, ..Check::new(lineage) }
-        }
+        Check { superseded, sites, is_due, ..Check::new(lineage) }
     };
-    Decision::Check(check)
+    Decision::Check(Box::new(check))
 }
 
 /// Separates the sites that the lineage keeps from those on which others supersede it, with the reason.

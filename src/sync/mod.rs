@@ -278,15 +278,15 @@ impl<'a> Sync<'a> {
                     Decision::Settled { is_superseded } => {
                         summary.count(is_superseded.then_some(LineageResult::Superseded));
                     }
-                    Decision::Check(check) => checks.push(check),
+                    Decision::Check(check) => checks.push(*check),
                 }
             }
             // Deployments wait for this.
             let deadline = Deadline::after(settings.timeout / 3);
             match check::run(checks, &account.clients, &examiner, &state_dir, deadline, now).await {
                 Ok(checked) => {
-                    for (check, drift, report) in checked {
-                        match drift {
+                    for (check, reason, report) in checked {
+                        match reason {
                             Some(Reason::Expired(at)) => {
                                 summary.add_failed(&check.lineage.name, expired(&check.lineage, at));
                             }

@@ -57,7 +57,7 @@ pub(super) struct Candidate<'a> {
     pub(super) reason: Option<Reason>,
 }
 
-/// Why a lineage is deployed.
+/// Why a lineage is deployed, or cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Reason {
     #[error("never deployed before")]

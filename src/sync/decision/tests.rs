@@ -427,7 +427,7 @@ fn reached_site_is_stale_until_it_is_served() {
         }
         check.reason = Some(Reason::New);
         assert_eq!(
-            (check.take_drift(), check.views.len()),
+            (check.take_reason(), check.views.len()),
             (Some(Reason::New), 1),
             "no deployment checks it"
         );

@@ -171,7 +171,7 @@ impl Host {
         for lineage in &mut self.lineages {
             match decide(lineage.scan(world), &listing, &deployments, world.now) {
                 Decision::Settled { .. } => {}
-                Decision::Check(check) => match lineage.check(check, world) {
+                Decision::Check(check) => match lineage.check(*check, world) {
                     Some(Job { reason: Reason::Expired(_), .. }) => {
                         codes.push(ErrorKind::Refused.exit_code());
                     }
@@ -420,7 +420,7 @@ impl HostLineage {
             world.observe(site, self.leaf, !world.faults.is_blind, &mut view);
             check.views.insert(site, view);
         }
-        let drift = check.take_drift();
+        let drift = check.take_reason();
         if let (true, Some(state)) = (check.has_changes(world.now), &mut self.state) {
             state.update_sites(|site| check.update(site, world.now), check.checked_at(world.now));
         }
