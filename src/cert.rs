@@ -61,9 +61,9 @@ pub struct Name {
 /// Why bytes cannot be used as a certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    #[error("a block `CERTIFICATE` that is not an X.509 certificate")]
+    #[error("a PEM block `CERTIFICATE` that is not an X.509 certificate")]
     Malformed,
-    /// RFC 5280 forbids what it has, or TLS clients reject it.
+    /// Forbidden by RFC 5280, or rejected by TLS clients.
     #[error("a certificate with {0}")]
     Forbidden(&'static str),
 }

@@ -12,7 +12,7 @@ use crate::text::shell_word;
 pub enum Hint {
     /// A text that is the same for every command.
     Text(Cow<'static, str>),
-    /// A later run may succeed. Holds a clause that is appended, such as what to do if it fails again.
+    /// A later run may succeed. Holds a clause that is appended as it is, such as `; contact the service`.
     Retry(&'static str),
     /// Deploy with one of these flags.
     Override {

@@ -48,7 +48,7 @@ pub enum KeyFormat {
 }
 
 /// More blocks than any chain with its key has. Each certificate is compared with every other one.
-pub const MAX_BLOCKS: usize = 64;
+const MAX_BLOCKS: usize = 64;
 
 /// Parses a PEM file. Defects are part of the result.
 pub fn parse(bytes: &[u8]) -> Document {
@@ -122,7 +122,7 @@ pub fn encode(label: &str, der: &[u8]) -> Secret {
 pub fn describe(bytes: &[u8]) -> &'static str {
     match bytes {
         [] => "it is empty",
-        _ if bytes.contains(&0) => "it is not text, as PEM is; it may be DER or PKCS#12",
+        _ if bytes.contains(&0) => "it is binary, not PEM; it may be DER or PKCS#12",
         _ => "it contains no PEM block",
     }
 }
@@ -199,7 +199,7 @@ fn boundary_label<'a>(line: &'a str, start: &str) -> Option<&'a str> {
 
 /// Names a block in a message.
 fn block_labeled(label: &str) -> String {
-    format!("a block `{}`", sanitize(label))
+    format!("a PEM block `{}`", sanitize(label))
 }
 
 fn unterminated((label, _): (&str, Vec<&str>)) -> Block {

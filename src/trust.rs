@@ -54,7 +54,11 @@ fn load(roots: &Roots, deadline: Deadline) -> Result<RootCertStore, SettingsErro
 fn of_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, SettingsError> {
     match parse(&read(path, deadline)?) {
         Some((roots, 0)) if !roots.is_empty() => Ok(roots),
-        _ => Err(unusable(path, "it is no list of CA certificates in PEM", "name another file")),
+        _ => Err(unusable(
+            path,
+            "it does not hold CA certificates in PEM only",
+            "name a file with CA certificates in PEM",
+        )),
     }
 }
 

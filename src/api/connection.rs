@@ -71,7 +71,7 @@ fn tls_fault(error: &rustls::Error, host: &str) -> Option<(String, &'static str)
 }
 
 const CLOCK_HINT: &str =
-    "check the clock of this host; if it is right, the service has to renew its certificate";
+    "check the clock of this host; if it is right, the service needs another certificate";
 
 /// Why a certificate is not trusted, a clause whose subject it is, and what to do about it. Only an unknown issuer is a
 /// question of trust.

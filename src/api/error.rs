@@ -41,8 +41,8 @@ pub(crate) enum AttemptError {
     /// Any other status that is not a success, such as 400, 403 and 404.
     #[error("the service refused the request ({status}){}", quote(.message))]
     Refused { status: u16, message: String },
-    /// 404 or a web page in place of a list that every account has: the base URL is wrong.
-    #[error("there is no list {path} at {base_url} ({status}){}", quote(.message))]
+    /// 404, or a web page, which is not quoted, in place of a list that every account has: the base URL is wrong.
+    #[error("there is no {path} at {base_url} ({status}){}", quote(.message))]
     NoList { base_url: Box<BaseUrl>, path: &'static str, status: u16, message: String },
     /// A success whose body says `ok: false`.
     #[error("the service answered ok:false{}", quote(.message))]
@@ -50,8 +50,8 @@ pub(crate) enum AttemptError {
     /// A success whose body is not what the endpoint returns. `is_final`: the next one would be alike.
     #[error("the service sent a response ({status}) that cannot be understood{}", quote(.message))]
     InvalidResponse { status: u16, message: String, is_final: bool },
-    /// Not retryable: the next response would be as large. Nothing more of it was received.
-    #[error("the service sent a response that is too large")]
+    /// A list that is too large. Not retryable: the next one would be as large. Nothing more of it was received.
+    #[error("the service sent a list that is too large")]
     TooLarge,
 }
 
@@ -93,7 +93,6 @@ impl AttemptError {
             self,
             Self::NoResponse { is_sent: true, .. }
                 | Self::InvalidResponse { .. }
-                | Self::TooLarge
                 | Self::Unavailable { status: 500.., .. }
         )
     }
@@ -108,11 +107,11 @@ impl AttemptError {
 
     /// The error of a request for a list, which may be due to a wrong base URL.
     pub(super) fn of_list(self, base_url: &BaseUrl, path: &'static str) -> Self {
+        let is_web_page = |message: &str| message.trim_start().starts_with('<');
         let (status, message) = match self {
-            Self::Refused { status: 404, message } => (404, message),
-            Self::InvalidResponse { status, message, .. } if message.trim_start().starts_with('<') => {
-                (status, message)
-            }
+            Self::Refused { status: 404, message } if !is_web_page(&message) => (404, message),
+            Self::Refused { status: 404, .. } => (404, String::new()),
+            Self::InvalidResponse { status, message, .. } if is_web_page(&message) => (status, String::new()),
             error => return error,
         };
         Self::NoList { base_url: Box::new(base_url.clone()), path, status, message }

@@ -64,7 +64,7 @@ pub(super) enum JsonError {
     Ambiguous,
 }
 
-/// Maximum size of an element, and of a value around the elements.
+/// Maximum size of an element.
 const MAX_ELEMENT_BYTES: usize = 4 << 20;
 
 /// Maximum estimated memory of what is kept.
@@ -262,7 +262,7 @@ impl<T: Element> Reader<T> {
         Ok(())
     }
 
-    /// Counts the memory that a text of this length takes as a value.
+    /// Adds to the memory that is kept, and returns the length of the text.
     fn keep(&mut self, length: usize, bytes: usize) -> Result<Option<usize>, JsonError> {
         self.bytes += bytes;
         at_most(self.bytes, MAX_BYTES)?;

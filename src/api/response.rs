@@ -89,6 +89,7 @@ impl<T: Listed> Response<T> {
         let Self { reader, result, text } = self;
         let (outline, arrays) = match result.and_then(|()| reader.end()) {
             Ok((outline, arrays)) => (Ok(outline), arrays),
+            Err(JsonError::TooLarge) => return Err(AttemptError::TooLarge),
             Err(error) => (Err(error), Vec::new()),
         };
         text.read(outline, |outline| List::new(outline, arrays))
@@ -162,7 +163,6 @@ impl Text {
             }
             Ok(json) => Ok(json),
             Err(JsonError::Syntax) => Err(self.invalid(self.message(None))),
-            Err(JsonError::TooLarge) => Err(AttemptError::TooLarge),
             Err(error) => Err(self.invalid(self.quote(&error.to_string()))),
         }
     }
@@ -200,21 +200,21 @@ impl Download {
     }
 }
 
-/// Hides a downloaded key: its numbers, or all of its text if no key can be read. The text also has what the
+/// Hides a downloaded key: its numbers, or all of its text if that is not a readable key. The text also has what the
 /// certificate has, such as the public key.
 fn hide_key(key: &Secret, redactor: &mut Redactor) {
     /// Longer than any key. A service may return anything as a key.
     const MAX_KEY_BYTES: usize = 32 << 10;
-    let (mut is_hidden, blocks) = (false, pem::parse(key.expose().as_bytes()).blocks);
-    for block in blocks {
-        if let Block::Key(format, der) = block
-            && let Ok(key) = PrivateKey::from_der(format, &der)
-        {
-            key.hide_in(redactor);
-            is_hidden = true;
+    let blocks = pem::parse(key.expose().as_bytes()).blocks;
+    let is_readable = blocks.iter().all(|block| match block {
+        Block::Key(format, der) => {
+            PrivateKey::from_der(*format, der).map(|key| key.hide_in(redactor)).is_ok()
         }
-    }
-    if !is_hidden {
+        Block::Certificate(_) => true,
+        Block::Other(label) => !label.contains("KEY"),
+        Block::EncryptedKey | Block::Broken(_) => false,
+    });
+    if blocks.is_empty() || !is_readable {
         let mut body = Zeroizing::new(String::with_capacity(MAX_KEY_BYTES));
         let lines = key.expose().lines().filter(|line| !line.starts_with("-----"));
         body.extend(lines.flat_map(str::chars).filter(char::is_ascii).take(MAX_KEY_BYTES));

@@ -17,7 +17,7 @@ pub struct Defect {
 }
 
 pub(super) const DAMAGED_HINT: &str =
-    "let the ACME client write the file again; it is damaged or was cut off";
+    "let the ACME client write the file again, or pass the chain and the key of a single certificate";
 
 impl Defect {
     pub(super) fn transient(found: impl Into<String>, hint: &'static str) -> Self {

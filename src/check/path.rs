@@ -52,7 +52,7 @@ pub fn describe_path_error(error: &Error) -> &'static str {
             "a certificate in the chain has an unsupported signature algorithm"
         }
         Error::UnsupportedCriticalExtension => "a certificate in the chain has an unknown critical extension",
-        _ => "a certificate in the chain is malformed, or the chain is too long",
+        _ => "a certificate in the chain cannot be used, or the chain is too long",
     }
 }
 

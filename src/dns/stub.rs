@@ -72,7 +72,11 @@ struct NameServers {
 
 impl NameServers {
     fn configured() -> io::Result<Self> {
-        let text = read(RESOLV_CONF)?.unwrap_or_default();
+        let mut text = read(RESOLV_CONF)?.unwrap_or_default();
+        // See resolv.conf(5).
+        if !text.split(|byte| *byte == b'\n').any(|line| line.trim_ascii_start().starts_with(b"nameserver")) {
+            text.extend(b"\nnameserver 127.0.0.1\n");
+        }
         let (config, mut options) = parse_resolv_conf(&text).map_err(|error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("cannot parse {RESOLV_CONF}: {error}"))
         })?;

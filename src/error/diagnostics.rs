@@ -30,21 +30,15 @@ impl Diagnostic for api::AttemptError {
             }
             Self::Refused { status, .. } => error(K::Service).class(format!("refused {status}")),
             Self::NotOk { .. } => error(K::Service).class("not ok"),
-            Self::NoList { status, .. } => {
-                error(if *status == 404 { K::Service } else { K::Protocol }).hint(BASE_URL_HINT)
-            }
-            Self::Redirected { .. } => {
-                error(K::Protocol).hint("check the base URL; it may belong to another server")
-            }
-            Self::InvalidResponse { status, .. } => error(K::Protocol)
+            Self::NoList { status, .. } => error(if *status == 404 { K::Service } else { K::Protocol })
+                .hint("check the base URL; it is the part before /api"),
+            Self::Redirected { status, .. } | Self::InvalidResponse { status, .. } => error(K::Protocol)
                 .class(format!("invalid {status}"))
                 .hint("check the base URL; it may belong to another server"),
             Self::TooLarge => error(K::Protocol).hint("split the sites across several accounts"),
         }
     }
 }
-
-const BASE_URL_HINT: &str = "check the base URL; it is the part before /api";
 
 impl Diagnostic for api::Gap {
     fn diagnose(&self) -> CommandError {
@@ -114,11 +108,13 @@ impl Diagnostic for StateError {
             Self::NewerVersion { .. } => {
                 error(K::Config).class("later version").hint("run the release of edgecert that wrote it")
             }
+            Self::NotQuarantined { .. } => {
+                error(K::Config).class("not renamed").hint("check the file and its permissions")
+            }
             // The message says what to do.
-            Self::Quarantined { .. }
-            | Self::NotQuarantined { .. }
-            | Self::Damaged(_)
-            | Self::InvalidRecord { .. } => error(K::Config).class("damaged"),
+            Self::Quarantined { .. } | Self::Damaged(_) | Self::InvalidRecord { .. } => {
+                error(K::Config).class("damaged")
+            }
         }
     }
 }
@@ -129,13 +125,12 @@ impl Diagnostic for RuntimeError {
     }
 }
 
-const LOCKED_HINT: &str =
-    "wait for that run to finish, then run this command again; its options were not recorded";
-
 impl Diagnostic for LockError {
     fn diagnose(&self) -> CommandError {
         match self {
-            Self::Timeout { .. } => CommandError::new(K::Temporary, self).class("locked").hint(LOCKED_HINT),
+            Self::Timeout { .. } => CommandError::new(K::Temporary, self).class("locked").hint(
+                "wait for that run to finish, then run this command again; its options were not recorded",
+            ),
             Self::Write(error) => error.diagnose(),
         }
     }

@@ -50,8 +50,11 @@ impl Drop for StagedFile {
 /// file system is full or read-only.
 pub(crate) fn probe(path: &Path) -> io::Result<()> {
     match StagedFile::write(path, path.to_owned(), &[b"\n"], 0o600) {
-        // Another run has just created it.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        // Another run has just created it, or it cannot be removed.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        },
         written => written.map(drop),
     }
 }

@@ -168,7 +168,7 @@ fn parameters_must_be_those_of_the_algorithm() {
 }
 
 #[test]
-fn unsupported_types_are_named() {
+fn unsupported_types_are_described() {
     let explicit: &[u8] = &[0x30, 0];
     let scalar = sec1(&[7; 32], None, None);
     let rsa = |version: u8, bits: usize, more: &[u8]| {

@@ -34,7 +34,8 @@ const PAGE_SIZE: &str = "100";
 const MAX_PAGE_BYTES: usize = 160 << 20;
 
 /// Pauses before the retries.
-const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2)];
+const PAUSES: [Duration; 3] =
+    [Duration::from_millis(200), Duration::from_millis(500), Duration::from_secs(1)];
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The API server of the cluster that this pod runs in.

@@ -45,10 +45,10 @@ fn common_files_parse() {
         ("AAAA\n-----BEGIN CERTIF", &["broken: a block that is cut off in its first line"]),
         ("AAAA\n---", &["broken: a block that is cut off in its first line"]),
         ("AAAA\n---\n", &[]),
-        ("-----BEGIN CERTIFICATE-----\nAQID\n", &["broken: a block `CERTIFICATE` without an END line"]),
+        ("-----BEGIN CERTIFICATE-----\nAQID\n", &["broken: a PEM block `CERTIFICATE` without an END line"]),
         (
             "-----BEGIN CERTIFICATE-----\nA\u{2764}\n-----END CERTIFICATE-----\n",
-            &["broken: a block `CERTIFICATE` with invalid base64"],
+            &["broken: a PEM block `CERTIFICATE` with invalid base64"],
         ),
     ];
     for (text, wanted) in rows {
@@ -78,7 +78,7 @@ fn cleaned_lists_each_thing_once() {
 }
 
 #[test]
-fn parsing_stops_after_max_blocks() {
+fn too_many_blocks_are_refused() {
     let all = "-----BEGIN A-----\n-----END A-----\n".repeat(MAX_BLOCKS);
     assert_eq!(kinds(&all).len(), MAX_BLOCKS);
     assert_eq!(kinds(&(all + "-----BEGIN A-----\n")), ["broken: more than 64 PEM blocks"]);

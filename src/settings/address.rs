@@ -51,9 +51,7 @@ impl FromStr for BaseUrl {
                 "only a path may follow the host, no credentials, query or fragment; put the API key into a file of its own",
             );
         }
-        if !url.path().ends_with('/') {
-            url.set_path(&format!("{}/", url.path()));
-        }
+        url.set_path(&format!("{}/", url.path().trim_end_matches('/')));
         Ok(Self(url))
     }
 }
@@ -145,9 +143,10 @@ mod tests {
 
     #[test]
     fn path_is_joined_below_base() {
-        for base in ["https://h/v1", "https://h/v1/"] {
+        for base in ["https://h/v1", "https://h/v1/", "https://h/v1//"] {
             let base: BaseUrl = base.parse().unwrap();
             assert_eq!(base.join("/api/certs").as_str(), "https://h/v1/api/certs");
+            assert_eq!(base.to_string().parse(), Ok(base), "as state files have it");
         }
     }
 

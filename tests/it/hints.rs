@@ -21,8 +21,7 @@ fn hint(hook: Hook, code: i32) -> String {
 
 #[test]
 fn only_an_unknown_issuer_suggests_a_ca_file() {
-    const CLOCK: &str =
-        "check the clock of this host; if it is right, the service has to renew its certificate";
+    const CLOCK: &str = "check the clock of this host; if it is right, the service needs another certificate";
     let trusted = |names: &[&str], days| test_ca().issue_between(names, days).unwrap();
     let lineage = Lineage::issued_for(&["a.example"]);
     let untrusted = Lineage::from_openssl(&P256);

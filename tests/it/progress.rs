@@ -48,8 +48,8 @@ fn progress_needs_a_smart_terminal() {
         assert!(text.contains("failed after ") && !text.contains("edge push"), "{text}");
         assert!(!text.contains('\r') && !text.contains("[2K"), "{text:?}");
     }
-    let ascii = hook().env("LC_ALL", "C").shows_on_terminal(80).text;
-    assert!(ascii.contains("waiting   edge push") && ascii.is_ascii(), "{ascii}");
+    let shown = hook().shows_on_terminal(80).text;
+    assert!(shown.contains("waiting   edge push"), "{shown}");
 }
 
 #[test]

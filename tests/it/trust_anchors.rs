@@ -124,7 +124,7 @@ fn set_anchors_decide() {
     let missing = files.path().join("missing.pem");
     let rows = [
         ("system", "the system's trust store holds no usable certificate"),
-        (empty.to_str().unwrap(), "it is no list of CA certificates in PEM"),
+        (empty.to_str().unwrap(), "it does not hold CA certificates in PEM only"),
         (missing.to_str().unwrap(), "missing.pem: no such file"),
         (files.path().to_str().unwrap(), "cannot use the CA file"),
     ];

@@ -85,7 +85,7 @@ fn files_are_cleaned() {
             "curve before the key",
             chain.clone(),
             format!("{curve}{key}"),
-            "a block `EC PARAMETERS` in the key file",
+            "a PEM block `EC PARAMETERS` in the key file",
         ),
         ("key twice", chain.clone(), key.repeat(2), ""),
     ];
@@ -168,25 +168,24 @@ fn certificate_files_are_refused() {
     let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(chain.bytes().flat_map(|byte| [byte, 0])).collect();
     let two = "2 possible leaf certificates: a.example until 2049-12-31T23:59:59Z and a.example until 2048-12-31T23:59:59Z\n";
     let two_names = "2 possible leaf certificates: a.example until 2049-12-31T23:59:59Z and other until 2049-12-31T23:59:59Z\n";
-    let rows: [(Vec<u8>, &str); 17] = [
+    let rows: [(Vec<u8>, &str); 16] = [
         (format!("{leaf}{}{issuer}", again.pem()).into(), two),
         (format!("{leaf}{other}").into(), two_names),
         (
             format!("{leaf}{}", &issuer[..issuer.len() / 2]).into(),
-            "a block `CERTIFICATE` without an END line\n",
+            "a PEM block `CERTIFICATE` without an END line\n",
         ),
-        (chain.replacen("\nMII", "\nM!I", 1).into(), "a block `CERTIFICATE` with invalid base64\n"),
-        (leaf.replace("END CERTIFICATE", "END X").into(), "a block `CERTIFICATE` that ends as `X`\n"),
-        (block("CERTIFICATE", "").into(), "a block `CERTIFICATE` that is not an X.509 certificate\n"),
+        (chain.replacen("\nMII", "\nM!I", 1).into(), "a PEM block `CERTIFICATE` with invalid base64\n"),
+        (leaf.replace("END CERTIFICATE", "END X").into(), "a PEM block `CERTIFICATE` that ends as `X`\n"),
+        (block("CERTIFICATE", "").into(), "a PEM block `CERTIFICATE` that is not an X.509 certificate\n"),
         (Vec::new(), "no certificate: it is empty\n"),
         ("hello".into(), "no certificate: it contains no PEM block\n"),
-        (vec![0; 4096], "no certificate: it is not text, as PEM is; it may be DER or PKCS#12\n"),
-        (leaf.repeat(300).into(), "more than 64 PEM blocks\n"),
+        (vec![0; 4096], "no certificate: it is binary, not PEM; it may be DER or PKCS#12\n"),
         (key.into(), "no certificate, only a private key\n"),
-        (block("CERTIFICATE REQUEST", "").into(), "no certificate, only a block `CERTIFICATE REQUEST`\n"),
-        (block("\u{1b}[2J", "").into(), "no certificate, only a block `[2J`\n"),
-        (super::leaf().der(), "no certificate: it is not text, as PEM is; it may be DER or PKCS#12\n"),
-        (utf16, "no certificate: it is not text"),
+        (block("CERTIFICATE REQUEST", "").into(), "no certificate, only a PEM block `CERTIFICATE REQUEST`\n"),
+        (block("\u{1b}[2J", "").into(), "no certificate, only a PEM block `[2J`\n"),
+        (super::leaf().der(), "no certificate: it is binary, not PEM; it may be DER or PKCS#12\n"),
+        (utf16, "no certificate: it is binary, not PEM"),
         (leaves(64).into(), "64 possible leaf certificates: "),
         (leaves(65).into(), "more than 64 PEM blocks\n"),
     ];
@@ -225,10 +224,10 @@ fn key_files_are_refused() {
         (block("RSA PRIVATE KEY", "Proc-Type: 4,ENCRYPTED\nDEK-Info: X,00\n\n").into(), encrypted),
         (chain.clone().into(), "no private key, only a certificate\n"),
         (Vec::new(), "no private key: it is empty\n"),
-        (key[..key.len() / 2].into(), "a block `PRIVATE KEY` without an END line\n"),
+        (key[..key.len() / 2].into(), "a PEM block `PRIVATE KEY` without an END line\n"),
         (block("PRIVATE KEY", "").into(), "a private key with invalid PKCS#8 encoding\n"),
         (block("OPENSSH PRIVATE KEY", "").into(), "a private key of unsupported type OPENSSH; "),
-        (der::private_key(LEAF), "no private key: it is not text, as PEM is; it may be DER or PKCS#12\n"),
+        (der::private_key(LEAF), "no private key: it is binary, not PEM; it may be DER or PKCS#12\n"),
     ];
     for (file, found) in rows {
         Input { key: Some(&file), ..Input::new(&chain) }

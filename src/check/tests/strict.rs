@@ -9,7 +9,8 @@ use der::{GENERALIZED_TIME, INTEGER, UTC_TIME};
 
 const NO_TIME: &str = "with a time that is not of the form YYMMDDHHMMSSZ or YYYYMMDDHHMMSSZ";
 
-const NO_CERTIFICATE: &str = "x pem: cert.pem holds a block `CERTIFICATE` that is not an X.509 certificate\n";
+const NO_CERTIFICATE: &str =
+    "x pem: cert.pem holds a PEM block `CERTIFICATE` that is not an X.509 certificate\n";
 
 const VALID: (u8, &str) = (UTC_TIME, "260101000000Z");
 

@@ -113,7 +113,11 @@ fn describe(bundle: &Bundle, id: u64, report: &mut Report) -> Option<String> {
         None => "",
         Some(true) => "; key and certificate match",
         Some(false) => {
-            report.warnings.push(format!("the private key of certificate {id} does not belong to it"));
+            let own = format!("the private key of certificate {id}");
+            report.warnings.push(match key {
+                Some(Err(defect)) => format!("instead of {own}, the service sent {}", defect.found),
+                _ => format!("{own} does not belong to it"),
+            });
             "; key and certificate do NOT match"
         }
     };

@@ -7,11 +7,10 @@ use super::finding::{DoctorFinding, Subject};
 use super::lineages::HostLineage;
 use crate::api::Site;
 use crate::deploy::AccountSnapshot;
-use crate::state::ServiceDeployments;
 use crate::text;
 
-/// One finding for each lineage that is not managed but needed or attached, and for each problem, or a single `ok` finding
-/// for all covered sites; then those of the other sites.
+/// One finding for each lineage that is not managed, if a hook deploys it or nothing else does, and for each problem, or a
+/// single `ok` finding for all covered sites; then those of the other sites.
 pub(super) fn check(account: &AccountSnapshot, lineages: &[&HostLineage]) -> Vec<DoctorFinding> {
     let sites = &account.listing.listing().sites.items;
     // The lineages that their renewals deploy to a site.
@@ -77,7 +76,7 @@ pub(super) fn check(account: &AccountSnapshot, lineages: &[&HostLineage]) -> Vec
     findings.extend(problems);
     // Usually the service or another host of the account renews them.
     let (unrenewed, others): (Vec<&Site>, Vec<&Site>) =
-        uncovered.into_iter().partition(|site| is_unrenewed(site, &account.deployments));
+        uncovered.into_iter().partition(|site| is_unrenewed(site, account));
     let names = |sites: &[&Site]| text::list(sites.iter().map(|site| &site.domain));
     if !unrenewed.is_empty() {
         let names = names(&unrenewed);
@@ -96,9 +95,9 @@ pub(super) fn check(account: &AccountSnapshot, lineages: &[&HostLineage]) -> Vec
 }
 
 /// Whether a site has no certificate, or the one that this host deployed earlier.
-fn is_unrenewed(site: &Site, deployments: &ServiceDeployments) -> bool {
-    match site.cert_id.and_then(|id| deployments.stored_in(id)) {
-        Some(deployed) => site.domain.is_covered_by_any(deployed.leaf.names.iter().map(String::as_str)),
-        None => site.is_unbound() && site.serves_https(),
-    }
+fn is_unrenewed(site: &Site, account: &AccountSnapshot) -> bool {
+    let Some(id) = site.cert_id else { return site.is_unbound() && site.serves_https() };
+    let is_system_issued = account.listing.record(id).is_some_and(|record| record.is_system_issued);
+    let deployed = account.deployments.stored_in(id).filter(|_| !is_system_issued);
+    deployed.is_some_and(|own| site.domain.is_covered_by_any(own.leaf.names.iter().map(String::as_str)))
 }

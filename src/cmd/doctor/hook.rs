@@ -113,9 +113,11 @@ impl Host<'_> {
         let ecc = if file_name(directory).ends_with("_ecc") { " --ecc" } else { "" };
         let commands @ [reload, _] = &["Le_ReloadCmd", "Le_RenewHook"].map(|name| decode(value(name)));
         let is_other = !reload.is_empty() && !reload.contains(NAME);
-        let note = if is_other { ", with the current command and a semicolon before edgecert" } else { "" };
-        let program = self.program();
-        let attach = format!("run `acme.sh --install-cert -d {domain}{ecc} --reloadcmd {program}`{note}");
+        // That command may hold a secret.
+        let (before, note) =
+            if is_other { ("HOOK; ", ", with the current command in place of HOOK") } else { ("", "") };
+        let command = shell_word(&format!("{before}{}", self.program()));
+        let attach = format!("run `acme.sh --install-cert -d {domain}{ecc} --reloadcmd {command}`{note}");
         // cron runs acme.sh, which adds the path that it was installed with.
         let account = read_text(&home.join("account.conf")).unwrap_or_default();
         let path = format!("{}:{CRON_PATH}", assigned(&account, "USER_PATH").unwrap_or_default());
@@ -445,7 +447,7 @@ mod tests {
             ("Le_DeployHook='nginx,'".into(), "/usr/local/bin/edgecert`"),
             (
                 format!("Le_ReloadCmd={}", encoded("nginx -s reload")),
-                "/usr/local/bin/edgecert`, with the current command and a semicolon before edgecert",
+                "'HOOK; /usr/local/bin/edgecert'`, with the current command in place of HOOK",
             ),
         ] {
             assert_eq!(

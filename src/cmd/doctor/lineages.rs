@@ -74,7 +74,7 @@ impl HostLineage {
         let leaf = leaf.filter(|_| superseded.is_none());
         let directory = source.directory.as_ref().filter(|_| source.client != AcmeClient::Files);
         let title = text::path(directory.unwrap_or(&source.files.cert));
-        let has_hook_run = state.is_some_and(|state| state.has_hook_run);
+        let hook = hook::check(&source, &title, state.is_some_and(|state| state.has_hook_run), host);
         Some(Self {
             domains: inventory::domains(&given, entry),
             guards: given.guards,
@@ -82,7 +82,7 @@ impl HostLineage {
             account,
             names: Names::of(leaf.iter().flat_map(|leaf| leaf.names.iter().map(String::as_str))),
             leaf,
-            hook: hook::check(&source, &title, has_hook_run, host),
+            hook,
             is_managed: state.is_some() || entry.is_some(),
             superseded: superseded.and_then(reason).map(|reason| text::sanitize(&reason)),
             blocked: Vec::new(),
@@ -124,16 +124,16 @@ impl HostLineage {
             match finding.status {
                 Status::Fail => findings.push(Subject::Lineage.failed(error)),
                 Status::Warn => {
-                    findings.push(Subject::Lineage.warn(&finding.detail, error.advice().unwrap_or_default()));
+                    let remedy = error.advice().unwrap_or_else(|| "run `edgecert check` on it".into());
+                    findings.push(Subject::Lineage.warn(&finding.detail, remedy));
                 }
                 Status::Ok | Status::Skipped => {}
             }
         }
         if let Err(error) = result {
             let is_about_files = error.kind() == ErrorKind::NoInput;
-            let is_missing = is_about_files && error.is_misuse();
             let error = error.placed(&report.place);
-            let error = if is_missing { error.hint(MISSING_HINT) } else { error };
+            let error = if is_about_files && error.is_misuse() { error.hint(MISSING_HINT) } else { error };
             let failed = vec![Subject::Lineage.failed(error)];
             findings.extend(if is_about_files { failed } else { account.named(failed) });
         }
@@ -248,7 +248,7 @@ mod tests {
     use crate::env::Env;
 
     #[test]
-    fn lineages_of_each_client_are_found() {
+    fn directories_of_clients_are_searched() {
         let root = tempfile::TempDir::new().unwrap();
         let at = |path: &str| root.path().join(path);
         for path in [

@@ -143,8 +143,7 @@ impl Doctor<'_> {
             }
         }
         let checks = lineages.iter_mut().filter_map(|lineage| {
-            let account = self.accounts.get(lineage.account)?;
-            Some(lineage.check(account, self.now))
+            self.accounts.get(lineage.account).map(|account| lineage.check(account, self.now))
         });
         let findings = stream::iter(checks).buffered(MAX_CONCURRENT).concat();
         self.findings.extend(self.runtime.block_on(findings));
@@ -179,14 +178,16 @@ impl Doctor<'_> {
         let (settings, is_complete) = match self.layers.resolve(recorded, entry) {
             Ok(settings) => (settings, true),
             Err(error) => {
-                self.findings.push(Subject::Settings.failed(error));
+                // An invalid file may hold what is missing.
+                let is_certain = !error.is_missing || self.layers.file.require_valid().is_ok();
+                self.findings.extend(is_certain.then(|| Subject::Settings.failed(error)));
                 (self.layers.incomplete(recorded, entry).ok()?, false)
             }
         };
-        let name = entry.and_then(|entry| entry.account.clone());
-        let name = name.unwrap_or_else(|| settings.base_url.to_string());
+        let own_name = entry.and_then(|entry| entry.account.clone());
+        let name = own_name.or_else(|| Some(settings.base_url.to_string()));
         let settings = Arc::new(settings);
-        Some((Arc::clone(&settings), self.account(Some(name), settings, is_complete)))
+        Some((Arc::clone(&settings), self.account(name, settings, is_complete)))
     }
 
     /// The index of an account. A new one is listed if its settings are complete.

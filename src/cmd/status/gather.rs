@@ -13,7 +13,7 @@ use crate::inventory::{Inventory, Member};
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::plan;
-use crate::source::Source;
+use crate::source::{Source, SourceError};
 use crate::state::{Deployments, LineageState, SiteState, StateError};
 use crate::text;
 
@@ -24,6 +24,12 @@ pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Line
         let disk = match &member.source {
             Ok(source) => DiskStatus::read(&source.files, member.state.as_ref()),
             // An entry of the configuration leads to no lineage.
+            // An entry of the configuration leads to no lineage.
+            Err(SourceError::NotALineage { directory, .. })
+                if matches!(directory.try_exists(), Ok(false)) =>
+            {
+                DiskStatus::Missing
+            }
             Err(error) => DiskStatus::Unreadable(error.to_string()),
         };
         gathering.add(member, disk, |source| modified(&source.files.cert).unwrap_or(now));

@@ -46,7 +46,7 @@ fn certificate_files_stay_within_64_mb() {
         ("one long line", filled("x"), 65, no_block),
         ("line feeds in a block", whole(BEGIN.to_owned() + &"\n".repeat(MIB - 99)), 65, no_end),
         ("short lines", piped(BEGIN.to_owned() + &"a\n".repeat(MIB / 2 - 99)), 65, no_end),
-        ("long label", piped(TINY.replace("CERT", &"A ".repeat(MIB / 5))), 65, "only a block `A A A"),
+        ("long label", piped(TINY.replace("CERT", &"A ".repeat(MIB / 5))), 65, "only a PEM block `A A A"),
         ("not UTF-8", Piped(vec![0xff; MIB]), 65, no_block),
     ];
     let lineage = Lineage::issued_for(&["a.example"]);

@@ -17,7 +17,7 @@ fn trust_anchor_files_stay_within_64_mb() {
     let noise =
         |text: &str| Text([&[0xff; 999], text.as_bytes()].concat().repeat(MAX_SIZE / (999 + text.len())));
     let block = |body: String| Text(tiny.replace("MAA=", &body).into_bytes());
-    let no_ca = "it is no list of CA certificates in PEM";
+    let no_ca = "it does not hold CA certificates in PEM only";
     let rows = [
         ("100 MB", Zeros(100 << 20), 78, "larger than 4 MiB", 78),
         ("endless zeros", Existing("/dev/zero"), 78, "larger than 4 MiB", 78),

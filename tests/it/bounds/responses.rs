@@ -26,7 +26,7 @@ fn tiny_objects_stay_within_400_mb() {
     service.add_fault(Fault::status(SITES, 200).body(body));
     let hook = edgecert_with_heap(MAX_HEAP).against(&service).args(["sites", "list", "--timeout", "300"]);
     let output = hook.exits_with(76);
-    output.says("the service sent a response that is too large");
+    output.says("the service sent a list that is too large");
 }
 
 /// Nothing is downloaded again, whether by another attempt, for the other list or for another lineage.
@@ -37,7 +37,7 @@ fn too_large_list_is_read_once() {
     let service = sandbox(&["a.example", "b.example"]);
     let body = json!({"sites": [], "note": "x".repeat(3 * MIB)}).to_string();
     service.add_fault(Fault::status(SITES, 200).body(body).times(99));
-    let message = "the service sent a response that is too large";
+    let message = "the service sent a list that is too large";
     for lineage in &lineages {
         let before = request_lines(&service).len();
         let output = deploy(&service, lineage).with_state(state.path()).exits_with(76);

@@ -40,6 +40,14 @@ fn faults_of_one_lineage_are_named() {
     let output = with(&entry("missing.pem")).exits_with(78);
     assert_only_fault(&output, "fail lineage: cannot use the CA file ", "check the path");
 
+    step("repair_is_a_warning_with_a_remedy");
+    let chain = fs::read_to_string(certbot.live("a.example").join("fullchain.pem")).unwrap();
+    let (leaf, issuers) = chain.split_at(chain.rfind("-----BEGIN").unwrap());
+    let reversed = [issuers, leaf].concat();
+    certbot.write("live/a.example/fullchain.pem", &reversed, 0o644);
+    assert_only_fault(&with("").succeeds(), "warn lineage: ", "run `edgecert check`");
+    certbot.write("live/a.example/fullchain.pem", &chain, 0o644);
+
     step("readable_private_key_is_a_fault");
     let key = certbot.live("a.example").join("privkey.pem");
     fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();
