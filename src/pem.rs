@@ -18,7 +18,7 @@ use crate::text::sanitize;
 pub struct Document {
     /// The blocks in order.
     pub blocks: Vec<Block>,
-    /// What was ignored or normalized, as phrases for messages.
+    /// The repairs made while parsing, as noun phrases for messages.
     pub cleaned: BTreeSet<&'static str>,
 }
 
