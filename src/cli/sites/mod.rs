@@ -142,8 +142,8 @@ pub(crate) struct WaitArgs {
 // Fields to save.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FieldArgs {
-    /// Origin server (repeatable)
-    #[arg(long = "origin", value_name = "ADDR[,weight=N]")]
+    /// Origin server (repeatable); all origins must use the same port
+    #[arg(long = "origin", value_name = "ADDR[:PORT][,weight=N]")]
     pub(crate) origins: Vec<Origin>,
 
     /// Field to set (repeatable); a value that parses as JSON is sent as JSON, any other as text

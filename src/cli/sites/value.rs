@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::Ipv6Addr;
+use std::num::NonZeroU16;
 use std::str::FromStr;
 
 use glob::{Pattern, PatternError};
@@ -20,6 +21,7 @@ pub(crate) enum SiteName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) addr: String,
+    pub(crate) port: Option<NonZeroU16>,
     pub(crate) weight: u32,
 }
 
@@ -58,21 +60,27 @@ impl FromStr for Origin {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected ADDR, optionally followed by ,weight=N";
-        let (addr, weight) = match text.split_once(',') {
-            Some((addr, option)) => (addr, option.strip_prefix("weight=").ok_or(EXPECTED)?),
+        const EXPECTED: &str = "expected ADDR or ADDR:PORT, optionally followed by ,weight=N";
+        let (place, weight) = match text.split_once(',') {
+            Some((place, option)) => (place, option.strip_prefix("weight=").ok_or(EXPECTED)?),
             None => (text, "1"),
         };
+        let (addr, port) = match place.rsplit_once(':') {
+            // An IPv6 address has colons of its own.
+            Some((addr, port)) if !place.ends_with(']') && place.parse::<Ipv6Addr>().is_err() => {
+                (addr, Some(port.parse().map_err(|_| EXPECTED)?))
+            }
+            _ => (place, None),
+        };
+        let addr = addr.strip_prefix('[').and_then(|addr| addr.strip_suffix(']')).unwrap_or(addr);
         let is_other = |c: char| c.is_whitespace() || c.is_control() || "/@[]".contains(c);
-        if addr.is_empty() || addr.contains(is_other) {
+        if addr.is_empty()
+            || addr.contains(is_other)
+            || addr.contains(':') && addr.parse::<Ipv6Addr>().is_err()
+        {
             return Err(EXPECTED);
         }
-        if addr.contains(':') && addr.parse::<Ipv6Addr>().is_err() {
-            return Err(
-                "a site has one port for all origins; set it with --set origin_http_port=PORT or --set origin_https_port=PORT",
-            );
-        }
-        Ok(Self { addr: addr.to_owned(), weight: weight.parse().map_err(|_| EXPECTED)? })
+        Ok(Self { addr: addr.to_owned(), port, weight: weight.parse().map_err(|_| EXPECTED)? })
     }
 }
 
@@ -117,18 +125,37 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn origin_takes_a_weight() {
-        let origin = |addr: &str, weight| Ok(Origin { addr: addr.into(), weight });
+    fn origin_takes_port_and_weight() {
+        let origin =
+            |addr: &str, port, weight| Ok(Origin { addr: addr.into(), port: NonZeroU16::new(port), weight });
         let rows = [
-            ("192.0.2.1", origin("192.0.2.1", 1)),
-            ("o.example,weight=3", origin("o.example", 3)),
-            ("o.example,weight=0", origin("o.example", 0)),
-            ("2001:db8::1,weight=2", origin("2001:db8::1", 2)),
+            ("192.0.2.1", origin("192.0.2.1", 0, 1)),
+            ("192.0.2.1:8080", origin("192.0.2.1", 8080, 1)),
+            ("o.example:80,weight=3", origin("o.example", 80, 3)),
+            ("o.example,weight=0", origin("o.example", 0, 0)),
+            ("2001:db8::1,weight=2", origin("2001:db8::1", 0, 2)),
+            ("[2001:db8::1]", origin("2001:db8::1", 0, 1)),
+            ("[2001:db8::1]:443,weight=2", origin("2001:db8::1", 443, 2)),
         ];
         for (text, read) in rows {
             assert_eq!(text.parse(), read, "{text}");
         }
-        for text in ["", ":80", "a:80", "a,weight=-1", "a,w=1", "[::1]", "http://a", "a b", ",weight=1"] {
+        for text in [
+            "",
+            ":80",
+            "a:0",
+            "a:65536",
+            "a:b",
+            "a:80:81",
+            "a,weight=-1",
+            "a,w=1",
+            "[::1",
+            "[::1]80",
+            "[[::1]]",
+            "http://a",
+            "a b",
+            ",weight=1",
+        ] {
             assert!(text.parse::<Origin>().is_err(), "{text}");
         }
     }

@@ -31,13 +31,7 @@ impl FieldUpdate {
         for assignment in &args.assignments {
             named.insert(assignment.field.clone(), assignment.value.clone());
         }
-        // In the form of section 2.3.
-        let origin = |origin: &Origin| json!({"addr": origin.addr, "weight": origin.weight, "status": true});
-        let origins: Vec<Value> = args.origins.iter().map(origin).collect();
-        if !origins.is_empty() && named.insert("origins".into(), origins.into()).is_some() {
-            let message = "--origin and --set origins=VALUE set the same field";
-            return Err(CommandError::new(ErrorKind::Usage, message).hint("use one of them"));
-        }
+        add_origins(&args.origins, &mut named, &fields)?;
         fields.extend(named.clone());
         let from_file = fields.keys().filter(|name| !named.contains_key(*name)).cloned().collect();
         Ok(Self { fields, from_file })
@@ -95,4 +89,38 @@ fn read_file(path: &Path) -> Result<Map<String, Value>, CommandError> {
         }),
         _ => Err(refused(" holds no JSON object")),
     }
+}
+
+/// Adds origins in the form of section 2.3. Their common port is a field of the site.
+fn add_origins(
+    origins: &[Origin],
+    named: &mut Map<String, Value>,
+    from_file: &Map<String, Value>,
+) -> Result<(), CommandError> {
+    let misused =
+        |message: &str, hint: &'static str| Err(CommandError::new(ErrorKind::Usage, message).hint(hint));
+    let [first, others @ ..] = origins else { return Ok(()) };
+    if others.iter().any(|origin| origin.port != first.port) {
+        let hint = "give every --origin the same port, or none";
+        return misused("a site has one port for all of its origins; --origin names several", hint);
+    }
+    let mut added = Map::new();
+    if let Some(port) = first.port {
+        let protocol = named.get("origin_protocol").or_else(|| from_file.get("origin_protocol"));
+        let Some(protocol @ ("http" | "https")) = protocol.and_then(Value::as_str) else {
+            return misused(
+                "--origin has a port, but the protocol of the origins is unknown",
+                "add --set origin_protocol=http or https; for follow, set origin_http_port and origin_https_port",
+            );
+        };
+        added.insert(format!("origin_{protocol}_port"), json!(port));
+    }
+    let origin = |origin: &Origin| json!({"addr": origin.addr, "weight": origin.weight, "status": true});
+    added.insert("origins".into(), origins.iter().map(origin).collect());
+    if let Some(field) = added.keys().find(|field| named.contains_key(*field)) {
+        let message = format!("--origin and --set {field}=VALUE set the same field");
+        return Err(CommandError::new(ErrorKind::Usage, message).hint("use one of them"));
+    }
+    named.extend(added);
+    Ok(())
 }

@@ -36,14 +36,15 @@ fn created_site_is_shown() {
 #[test]
 fn origins_settings_and_file_are_merged() {
     let service = shop();
-    let hook = sites(&service, &["create", "new.example.com", "--json", "--origin", "192.0.2.1,weight=3"]);
+    let hook =
+        sites(&service, &["create", "new.example.com", "--json", "--origin", "192.0.2.1:8080,weight=3"]);
     let file =
         hook.write_file("site.json", r#"{"force_https": false, "http3": true, "remark": "of the file"}"#);
-    let hook = hook.args(["--origin", "2001:db8::1", "--set", "origin_protocol=http"]);
+    let hook = hook.args(["--origin", "[2001:db8::1]:8080", "--set", "origin_protocol=http"]);
     let hook = hook.args(["--set", "force_https=true", "--set", "cache_rules=[{\"path\":\"/\"}]"]);
     let json = hook.args(["--from"]).args([file]).succeeds().json();
     let expected = json!({
-        "domain": "new.example.com", "origin_protocol": "http", "force_https": true,
+        "domain": "new.example.com", "origin_protocol": "http", "origin_http_port": 8080, "force_https": true,
         "http3": true, "remark": "of the file", "cache_rules": [{"path": "/"}],
         "origins": [{"addr": "192.0.2.1", "weight": 3, "status": true}, {"addr": "2001:db8::1", "weight": 1, "status": true}],
     });
@@ -66,10 +67,13 @@ fn invalid_input_is_not_sent() {
         let output = sites(&service, &["create", "new.example.com", "--set", field]).exits_with(65);
         assert!(output.stderr.contains("; nothing was sent"), "{field}: {}", output.stderr);
     }
-    let rows: [&[&str]; 4] = [
+    let rows: [&[&str]; 7] = [
         &["--set", "no-value"],
         &["--origin", "a b"],
         &["--origin", "a", "--set", "origins=[]"],
+        &["--origin", "a:80", "--origin", "b:81", "--set", "origin_protocol=http"],
+        &["--origin", "a:80"],
+        &["--origin", "a:80", "--set", "origin_protocol=http", "--set", "origin_http_port=80"],
         &["--set", "domain=b.example"],
     ];
     for arguments in rows {
