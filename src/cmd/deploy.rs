@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use crate::cli::DeployArgs;
 use crate::clock::{Deadline, Start};
 use crate::context::Context;
-use crate::deploy::{ClientCache, Deployment, Journal, run_options};
+use crate::deploy::{ClientCache, Deployment, Journal};
 use crate::error::CommandError;
 use crate::hint::{Command, Place};
 use crate::inventory;
@@ -121,13 +121,15 @@ impl Run<'_> {
                 settings: self.layers.to_record(),
                 guards: args.guards,
             };
-            let options = RunOptions {
-                is_configured: target.entry.is_some(),
-                ..run_options(settings.as_ref().ok(), domains, given, origin)
-            };
             let mut journal =
                 Journal::open(state::lineage_name(source), source, state_dir, deadline, report).await?;
-            journal.set_options(options);
+            journal.options = RunOptions {
+                service: settings.as_ref().ok().map(|settings| settings.base_url.to_string()),
+                domains: domains.clone(),
+                given,
+                origin,
+                is_configured: target.entry.is_some(),
+            };
             journal
         };
         let result = match (settings, &self.fault) {

@@ -18,21 +18,21 @@ use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::report::{Deployed, Report, SiteReport};
 use crate::runtime::offload;
-use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::{
-    self, Deployments, Given, LineageState, Lock, LockError, Origin, RunOptions, ServiceDeployments,
-    SiteState, Store, WriteError,
+    self, Deployments, LineageState, Lock, LockError, Origin, RunOptions, ServiceDeployments, SiteState,
+    Store, WriteError,
 };
 use crate::text;
 
 /// The state of one lineage while it is deployed.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about one run")]
 pub(crate) struct Journal {
-    name: String,
+    pub(super) name: String,
     /// As it is recorded.
     source: Source,
-    options: RunOptions,
+    /// Those of the run.
+    pub(crate) options: RunOptions,
     /// The leaf on disk, once it is known.
     leaf: Option<Leaf>,
     /// `None` if there is no usable state directory.
@@ -45,11 +45,9 @@ pub(crate) struct Journal {
     /// The state since this run began.
     state: Option<LineageState>,
     /// The names that the leaf must have; `None` allows any.
-    expected_names: Option<Vec<String>>,
+    pub(crate) expected_names: Option<Vec<String>>,
     /// Whether the leaf has other names, so that nothing was done.
     pub(crate) has_other_names: bool,
-    /// Whether the state is that from before this run.
-    is_withdrawn: bool,
     /// Whether the state file must stay as it is.
     is_read_only: bool,
     write_error: Option<WriteError>,
@@ -65,25 +63,22 @@ impl Journal {
         report: &mut Report,
     ) -> Result<Self, CommandError> {
         let mut journal = Self::new(name, source);
-        match directory {
-            _ if !source.is_on_disk() => {
-                report.warnings.push(not_recorded("it is from standard input"));
-            }
+        let reason = match directory {
+            _ if !source.is_on_disk() => "it is from standard input".to_owned(),
             _ if is_pipe(&source.files.cert) => {
-                let reason = format!("{} is not a regular file", text::path(&source.files.cert));
-                report.warnings.push(not_recorded(&reason));
+                format!("{} is not a regular file", text::path(&source.files.cert))
             }
-            None => {
-                let reason = "no state directory is set, and there is no home directory";
-                report.warnings.push(not_recorded(reason));
+            None => "no state directory is set, and there is no home directory".to_owned(),
+            Some(directory) => {
+                match journal.lock(directory, deadline).await {
+                    Ok(()) => journal.read(report),
+                    Err(LockError::Write(error)) => journal.warn(error, report),
+                    Err(error @ LockError::Timeout { .. }) => return Err(error.into()),
+                }
+                return Ok(journal);
             }
-            Some(directory) => match journal.lock(directory, deadline).await {
-                Ok(()) => {}
-                Err(LockError::Write(error)) => journal.warn(error, report),
-                Err(error @ LockError::Timeout { .. }) => return Err(error.into()),
-            },
-        }
-        journal.read(report);
+        };
+        report.warnings.push(not_recorded(&reason));
         Ok(journal)
     }
 
@@ -109,7 +104,6 @@ impl Journal {
             state: None,
             expected_names: None,
             has_other_names: false,
-            is_withdrawn: false,
             is_read_only: false,
             write_error: None,
         }
@@ -140,16 +134,6 @@ impl Journal {
         }
     }
 
-    /// Sets the options of the run.
-    pub(crate) fn set_options(&mut self, options: RunOptions) {
-        self.options = options;
-    }
-
-    /// Lets the run fail if the leaf has other names than these.
-    pub(crate) fn expect_names(&mut self, names: Vec<String>) {
-        self.expected_names = Some(names);
-    }
-
     /// If this run is a retry by `sync`: when the deployment became pending.
     pub(super) fn repeats_since(&self) -> Option<OffsetDateTime> {
         self.retried().and_then(|state| state.pending_since)
@@ -163,11 +147,6 @@ impl Journal {
     /// What earlier runs left behind.
     pub(crate) fn before(&self) -> Option<&LineageState> {
         self.before.as_ref()
-    }
-
-    /// The name of the lineage.
-    pub(super) fn lineage(&self) -> &str {
-        &self.name
     }
 
     /// What this lineage, before this run, and those that were ever deployed to one of these sites have deployed.
@@ -219,11 +198,10 @@ impl Journal {
     pub(crate) fn begin(&mut self, report: &mut Report) {
         let (before, source, leaf) = (self.before.clone(), self.source.clone(), self.leaf.clone());
         let state = LineageState::begin(before, source, &self.options, leaf, clock::now());
-        let adds_nothing = self.before().is_some_and(|before| state.adds_nothing_to(before));
-        self.state = Some(state);
-        if !adds_nothing {
-            self.write_with(Store::write, report);
+        if !self.before().is_some_and(|before| state.adds_nothing_to(before)) {
+            self.write(|store, name| store.write(name, &state), report);
         }
+        self.state = Some(state);
     }
 
     /// Adds an error to the report and writes the result, which has the report's exit code and message. A failure
@@ -242,7 +220,11 @@ impl Journal {
             if report.exit_code() == 0 {
                 return;
             }
-            self.leaf = self.leaf.take().or_else(|| self.peek_leaf());
+            let has_own_options = matches!(self.options.origin, Origin::Hook | Origin::Hand);
+            if has_own_options && self.leaf.is_none() && self.store.is_some() {
+                // They are for the leaf on disk, even if the run ended before reading it.
+                self.leaf = bundle::leaf(&self.source.files, None).ok().flatten();
+            }
             self.begin(report);
         }
         let Some(state) = &mut self.state else { return };
@@ -265,43 +247,31 @@ impl Journal {
         if !may_be_mistake || report.errors().is_empty() {
             return false;
         }
-        let service = self.options.service.as_ref();
-        let is_other_service = |before: &LineageState| {
-            service.is_some() && before.service.is_some() && service != before.service.as_ref()
-        };
-        report.errors().iter().all(|error| error.kind() != ErrorKind::Temporary)
-            || self.before().is_some_and(is_other_service)
+        let known = self.before().and_then(|before| before.service.as_ref());
+        let is_other_service =
+            self.options.service.as_ref().zip(known).is_some_and(|(own, known)| own != known);
+        is_other_service || report.errors().iter().all(|error| error.kind() != ErrorKind::Temporary)
     }
 
     /// Restores the state before this run.
     fn withdraw(&mut self, report: &mut Report) {
-        self.is_withdrawn = true;
-        if self.state.take().is_none() {
-            return;
+        if self.state.take().is_some() {
+            let before = self.before.take();
+            let restore = |store: &Store, name: &str| match &before {
+                Some(before) => store.write(name, before),
+                None => store.withdraw(name),
+            };
+            self.write(restore, report);
         }
-        match (&self.store, &self.before) {
-            (Some(store), None) if !self.is_read_only => {
-                if let Err(error) = store.withdraw(&self.name) {
-                    self.warn(error, report);
-                }
-            }
-            _ => self.write_with(Store::write, report),
-        }
-    }
-
-    /// The leaf that the options of this run are for if the run ended before reading it; `None` if it cannot be read,
-    /// or if the options are from the state.
-    fn peek_leaf(&self) -> Option<Leaf> {
-        self.store.as_ref().filter(|_| matches!(self.options.origin, Origin::Hook | Origin::Hand))?;
-        bundle::leaf(&self.source.files, None).ok().flatten()
+        self.is_read_only = true;
     }
 
     /// Changes the state without a deployment.
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut LineageState), report: &mut Report) {
-        if let Some(state) = &mut self.before {
-            change(state);
-        }
-        self.write_with(Store::write_unsynced, report);
+        let Some(mut state) = self.before.take() else { return };
+        change(&mut state);
+        self.write(|store, name| store.write_unsynced(name, &state), report);
+        self.before = Some(state);
     }
 
     /// Records that other lineages supersede this one on all its sites, which the report lists. Nothing remains
@@ -314,8 +284,7 @@ impl Journal {
 
     /// Whether `sync` can retry the deployment: it is recorded, and a later run can read the key.
     pub(crate) fn can_be_retried(&self) -> bool {
-        let is_recorded =
-            self.store.is_some() && !self.is_read_only && !self.is_withdrawn && self.write_error.is_none();
+        let is_recorded = self.store.is_some() && !self.is_read_only && self.write_error.is_none();
         is_recorded && !self.source.files.key.as_deref().is_some_and(is_pipe)
     }
 
@@ -324,14 +293,9 @@ impl Journal {
         self.write_error.take()
     }
 
-    fn write_with(
-        &mut self,
-        write: fn(&Store, &str, &LineageState) -> Result<(), WriteError>,
-        report: &mut Report,
-    ) {
-        let state = self.state.as_ref().or(self.before.as_ref());
-        let (Some(store), Some(state), false) = (&self.store, state, self.is_read_only) else { return };
-        if let Err(error) = write(store, &self.name, state) {
+    fn write(&mut self, write: impl FnOnce(&Store, &str) -> Result<(), WriteError>, report: &mut Report) {
+        let Some(store) = self.store.as_ref().filter(|_| !self.is_read_only) else { return };
+        if let Err(error) = write(store, &self.name) {
             self.warn(error, report);
         }
     }
@@ -353,17 +317,6 @@ fn is_pipe(path: &Path) -> bool {
 
 fn not_recorded(reason: &str) -> String {
     format!("this deployment is not recorded: {reason}")
-}
-
-/// How a run deploys a lineage, for its state. The service is unknown if the settings could not be resolved.
-pub(crate) fn run_options(
-    settings: Option<&Settings>,
-    domains: &[Domain],
-    given: Given,
-    origin: Origin,
-) -> RunOptions {
-    let service = settings.map(|settings| settings.base_url.to_string());
-    RunOptions { service, domains: domains.to_vec(), given, origin, ..RunOptions::default() }
 }
 
 /// The sites that a run was for or bound, with what earlier runs saw of their edges, those that an earlier run bound
@@ -442,7 +395,7 @@ mod tests {
             let opened = Journal::open("x".into(), &source, Some(&state), deadline, &mut report).await;
             let mut journal = opened.unwrap();
             assert_eq!(journal.repeats_since(), None);
-            journal.set_options(options(Origin::Retry));
+            journal.options = options(Origin::Retry);
             assert_eq!(journal.repeats_since(), Some(begun));
             let result = journal.set_leaf(&renewed);
             assert!(result.is_err());
@@ -451,7 +404,7 @@ mod tests {
 
             // Those of a hook that failed before it read the leaf are for the one on disk.
             journal.state = None;
-            journal.set_options(options(Origin::Hook));
+            journal.options = options(Origin::Hook);
             journal.finish(Err(CommandError::new(ErrorKind::Config, "failed")), &mut report).await;
             assert_eq!(store.read("x").unwrap().unwrap().leaf, Some(renewed.to_leaf()));
         };
@@ -472,7 +425,7 @@ mod tests {
         Runtime::new().unwrap().block_on(async {
             let opened = Journal::open(name, &source, Some(directory.path()), deadline, &mut report).await;
             let mut journal = opened.unwrap();
-            journal.set_options(RunOptions { origin: Origin::Hand, ..options });
+            journal.options = RunOptions { origin: Origin::Hand, ..options };
             journal.begin(&mut report);
             journal.claim("https://api.example.net", ["a.example"].into_iter(), &mut report);
             journal.finish(Err(CommandError::new(ErrorKind::Refused, "a mistake")), &mut report).await;
@@ -561,7 +514,7 @@ mod tests {
             let deadline = Deadline::after(Duration::from_secs(60));
             let opened = Journal::open("x".into(), &source, Some(directory.path()), deadline, &mut report);
             let mut journal = opened.await.unwrap();
-            journal.set_options(RunOptions { origin, ..RunOptions::default() });
+            journal.options = RunOptions { origin, ..RunOptions::default() };
             if has_begun {
                 journal.begin(&mut report);
             }
@@ -592,13 +545,12 @@ mod tests {
     #[test]
     fn run_can_be_retried_if_it_is_recorded() {
         type Edit = fn(&mut Journal);
-        let rows: [(Edit, bool); 7] = [
+        let rows: [(Edit, bool); 6] = [
             (|_| {}, true),
             (|journal| journal.source.files.key = Some("/k".into()), true),
             (|journal| journal.source.files.key = Some("/dev/null".into()), false),
             (|journal| journal.store = None, false),
             (|journal| journal.is_read_only = true, false),
-            (|journal| journal.is_withdrawn = true, false),
             (|journal| journal.write_error = Store::at(Path::new("/missing")).probe().err(), false),
         ];
         for (row, (edit, expected)) in rows.into_iter().enumerate() {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use rustls::RootCertStore;
 
 pub(crate) use self::client_cache::ClientCache;
-pub(crate) use self::journal::{Journal, run_options};
+pub(crate) use self::journal::Journal;
 pub(crate) use self::left_behind::left_behind;
 use self::rollout::Rollout;
 pub(crate) use self::rollout::{AccountSnapshot, incomplete_listing};

@@ -83,15 +83,12 @@ impl Rollout<'_> {
         let stored = before.map(|state| state.stored_records(&service)).unwrap_or_default();
         let missed = before.map(|state| state.missed_sites(&service, &leaf)).unwrap_or_default();
         let account = listing.around(&names, domains, stored);
-        let looked_up;
-        let deployments = if let Some(known) = snapshot {
-            &known.deployments
-        } else {
-            looked_up = self.journal.neighbours(&service, hosts(&account, domains), report);
-            &looked_up
+        let deployments = &match snapshot {
+            Some(known) => Rc::clone(&known.deployments),
+            None => self.journal.neighbours(&service, hosts(&account, domains), report),
         };
         let mut scope = Scope {
-            lineage: self.journal.lineage(),
+            lineage: &self.journal.name,
             leaf,
             names,
             domains,

@@ -9,7 +9,7 @@ use super::scan::{Candidate, Examiner, LeafOnDisk, Reason};
 use super::schedule::Job;
 use crate::bundle;
 use crate::clock::{self, Deadline};
-use crate::deploy::{AccountSnapshot, ClientCache, Deployment, Journal, run_options};
+use crate::deploy::{AccountSnapshot, ClientCache, Deployment, Journal};
 use crate::error::{CommandError, ErrorKind};
 use crate::hint::{Command, Hint, Place};
 use crate::names::hosts;
@@ -104,7 +104,8 @@ impl<'a> Workers<'_, 'a> {
             if lineage.has_newer_run(scanned) || lineage.domains != scanned.domains {
                 return Ok(Ended::Deferred);
             }
-            journal.expect_names(scanned.leaf.as_ref().map(|leaf| leaf.names.clone()).unwrap_or_default());
+            journal.expected_names =
+                Some(scanned.leaf.as_ref().map(|leaf| leaf.names.clone()).unwrap_or_default());
         }
         if lineage.reason == Some(Reason::FilesMissing)
             && let Some(error) = missing_files(&lineage, deadline).await
@@ -163,10 +164,13 @@ impl<'a> Candidate<'a> {
         let leaf = LeafOnDisk::read(&place.1, state.as_ref());
         let now = examiner.candidate(place, leaf, state)?;
         now.require_service(&self.settings)?;
-        journal.set_options(RunOptions {
+        journal.options = RunOptions {
+            service: Some(now.settings.base_url.to_string()),
+            domains: now.domains.clone(),
+            given: now.given.clone(),
+            origin: now.origin,
             is_configured: now.entry.is_some(),
-            ..run_options(Some(&now.settings), &now.domains, now.given.clone(), now.origin)
-        });
+        };
         Ok(Some((journal, now)))
     }
 

@@ -12,8 +12,8 @@ use super::super::scan::{Candidate, LeafOnDisk, Reason};
 use super::super::schedule::{Job, Schedule};
 use super::invariants::{BeforeDeployment, Sent};
 use super::scenario;
+use crate::deploy::incomplete_listing;
 use crate::deploy::model::{Change, ModelDeployment, ModelResult, Moment, World, recorded_sites};
-use crate::deploy::{incomplete_listing, run_options};
 use crate::error::ErrorKind;
 use crate::inventory::Member;
 use crate::leaf::Leaf;
@@ -387,8 +387,11 @@ impl HostLineage {
 
     fn options(&self, run: &Run) -> RunOptions {
         RunOptions {
+            service: Some(run.settings.base_url.to_string()),
+            domains: run.domains.clone(),
+            given: run.given.clone(),
+            origin: run.origin,
             is_configured: !self.domains.is_empty(),
-            ..run_options(Some(&run.settings), &run.domains, run.given.clone(), run.origin)
         }
     }
 
