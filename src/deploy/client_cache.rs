@@ -57,10 +57,16 @@ pub(crate) struct ClientCache {
 
 /// A reading of sites by several deployments.
 #[derive(Default)]
-struct Reading {
+pub(super) struct Reading {
     sites: Cell<usize>,
     /// `None`: the sites are to be read one by one.
     listed: sync::OnceCell<Option<ListedSites>>,
+}
+
+impl Reading {
+    pub(super) fn listed(&self) -> Option<&ListedSites> {
+        self.listed.get()?.as_ref()
+    }
 }
 
 /// What a reading has shown.
@@ -155,15 +161,14 @@ impl ClientCache {
         &self.stores
     }
 
-    /// Reads `sites` sites of an account, in one listing shared with the deployments that are about to read theirs, and
-    /// passes it to `take`. It is requested after all of them have joined, so it shows what each of them has changed.
-    pub(super) async fn read_sites<T>(
+    /// Reads `sites` sites of an account, in one listing shared with the deployments that are about to read theirs. It is
+    /// requested after all of them have joined, so it shows what each of them has changed.
+    pub(super) async fn read_sites(
         &self,
         client: &Client,
         (sites, account_sites): (usize, usize),
         max_pause: Duration,
-        take: impl FnOnce(Option<&ListedSites>) -> T,
-    ) -> T {
+    ) -> Rc<Reading> {
         let reading = Rc::clone(self.next_reading.borrow_mut().get_or_insert_default());
         reading.sites.set(reading.sites.get() + sites);
         // If the deployment that lists runs out of time, another one takes over.
@@ -181,7 +186,8 @@ impl ClientCache {
             };
             Some(ListedSites { by_id: sites.into_iter().map(|site| (site.id, site)).collect(), gaps })
         });
-        take(listed.await.as_ref())
+        listed.await;
+        reading
     }
 
     /// Waits for deployments that may join a reading: a moment, and until those that wait for their turn have begun. On a

@@ -102,18 +102,11 @@ impl Polling<'_> {
     /// `pause`: how long to wait for other deployments at most.
     async fn read_now(&self, sites: &mut [PendingSite<'_>], pause: Duration) {
         let Rollout { clients, client, .. } = self.rollout;
-        let size = (sites.len(), self.account_sites);
-        let take = |listed: Option<&ListedSites>| self.take_listed(listed, sites);
-        if !clients.read_sites(client, size, pause, take).await {
-            self.read_each(sites).await;
-        }
-    }
-
-    /// Takes the sites from a listing; `false` if there is none. It may have been requested by another deployment, which
-    /// does not know the secrets of this one.
-    fn take_listed(&self, listed: Option<&ListedSites>, sites: &mut [PendingSite<'_>]) -> bool {
-        let client = self.rollout.client;
-        let Some(ListedSites { by_id, gaps }) = listed else { return false };
+        let reading_of_all = clients.read_sites(client, (sites.len(), self.account_sites), pause).await;
+        let Some(ListedSites { by_id, gaps }) = reading_of_all.listed() else {
+            return self.read_each(sites).await;
+        };
+        // The listing may have been requested by another deployment, which does not know the secrets of this one.
         for gap in gaps {
             log::warn!("cannot read the sites after the upload: {}", client.clean(gap));
         }
@@ -124,7 +117,6 @@ impl Polling<'_> {
                 None => {}
             }
         }
-        true
     }
 
     async fn read_each(&self, sites: &mut [PendingSite<'_>]) {

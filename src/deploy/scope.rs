@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 
 use super::survey::Survey;
 use super::verdict::no_such_site;
-use crate::api::{Record, Site};
+use crate::api::Site;
 use crate::error::{CommandError, ErrorKind};
 use crate::hint::Hint;
 use crate::leaf::Leaf;
@@ -137,18 +137,15 @@ impl<'l> Scope<'_, 'l> {
     /// The sites that serve each record that may be replaced. If it may hold a later leaf, only those that must get the
     /// certificate.
     pub(super) fn survey_groups(&self) -> Vec<SurveyGroup<'l>> {
-        let wanted: Vec<&Site> = self.wanted().collect();
-        let hosts: HashSet<&str> = wanted.iter().map(|site| site.domain.host()).collect();
-        let is_stored_for_wanted = |record: &&&Record| {
-            record.domains.iter().chain(&record.name).any(|domain| hosts.contains(domain.host()))
-        };
-        let stored = self.account.records.iter().filter(is_stored_for_wanted).map(|record| record.id);
-        let bound = wanted.iter().filter_map(|site| site.cert_id);
-        let ids: HashSet<u64> = bound.chain(stored).collect();
-        let wanted: HashSet<u64> = wanted.iter().map(|site| site.id).collect();
+        let wanted: HashSet<u64> = self.wanted().map(|site| site.id).collect();
+        let replaceable = self.wanted().flat_map(|site| {
+            let stored = self.account.listing.records_stored_for(site.domain.host()).map(|record| record.id);
+            stored.chain(site.cert_id)
+        });
+        let replaceable: HashSet<u64> = replaceable.collect();
         let mut groups: BTreeMap<u64, SurveyGroup<'l>> = BTreeMap::new();
         for &site in self.account.sites.iter().filter(|site| site.serves_https()) {
-            let Some(id) = site.cert_id.filter(|id| ids.contains(id)) else { continue };
+            let Some(id) = site.cert_id.filter(|id| replaceable.contains(id)) else { continue };
             let group = groups.entry(id).or_default();
             if wanted.contains(&site.id) {
                 group.wanted.push(site);
@@ -190,15 +187,12 @@ impl<'l> Scope<'_, 'l> {
 
     /// Makes the plan.
     pub(super) fn plan(&self) -> Plan<'l> {
-        let shows_leaf = |site: &&&Site| self.survey.view(site.id).is_some_and(EdgeView::is_current);
-        let current = self.account.sites.iter().filter(shows_leaf).filter_map(|site| site.cert_id);
-        let current: HashSet<u64> = current.collect();
         let none = HashMap::new();
         let request = PlanRequest {
             covers: &|domain| self.names.cover(domain),
             domains: self.domains,
             later_leaf: &|record| self.later_leaf(record),
-            keeps_names: &|record| self.keeps_names(record, current.contains(&record)),
+            keeps_names: &|record| self.keeps_names(record),
             not_needed: &self.not_needed(),
             missed: if self.force { &none } else { self.missed },
             allow: self.allow,
@@ -207,13 +201,15 @@ impl<'l> Scope<'_, 'l> {
     }
 
     /// Whether the new leaf covers all names of every leaf that the record is known to hold. At least one must be known,
-    /// unless edges show the new leaf (`is_current`). False if an edge shows a leaf that does not cover its site: another
-    /// client may have stored it in the record.
-    fn keeps_names(&self, record: u64, is_current: bool) -> bool {
-        let mut bound = self.account.sites.iter().filter(|site| site.cert_id == Some(record));
-        if bound.any(|site| self.survey.view(site.id).is_some_and(EdgeView::has_uncovering_leaf)) {
+    /// unless edges show the new leaf. False if an edge shows a leaf that does not cover its site: another client may have
+    /// stored it in the record.
+    fn keeps_names(&self, record: u64) -> bool {
+        let bound = self.account.sites.iter().filter(|site| site.cert_id == Some(record));
+        let views: Vec<&EdgeView> = bound.filter_map(|site| self.survey.view(site.id)).collect();
+        if views.iter().any(|view| view.has_uncovering_leaf()) {
             return false;
         }
+        let is_current = views.iter().any(|view| view.is_current());
         let served = self.survey.leaf_of(record).map(|leaf| &leaf.names);
         let deployed = self.deployments.leaves_in(record);
         let deployed = deployed.iter().map(|stored| &stored.leaf.names);
