@@ -147,7 +147,8 @@ impl Run<'_> {
                     deadline,
                     progress: self.progress,
                 };
-                let clients = ClientCache::new(Arc::default(), !deployment.is_single_request());
+                let is_single_request = deployment.upload_only && domains.len() == 1;
+                let clients = ClientCache::new(Arc::default(), !is_single_request);
                 deployment.run(&mut journal, &clients, report).await
             }
             (Err(error), _) => Err(error.clone().into()),

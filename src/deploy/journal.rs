@@ -165,15 +165,20 @@ impl Journal {
 
     /// Everything that lineages of this host deployed to the service.
     pub(super) fn all_deployments(&self, service: &str) -> Rc<ServiceDeployments> {
-        let states = self.store.as_ref().map(|store| store.read_all().0).unwrap_or_default();
-        states.into_iter().collect::<Deployments>().of_service(service)
+        let states = self.store.iter().flat_map(|store| store.read_all().0);
+        states.collect::<Deployments>().of_service(service)
     }
 
     /// Notes for the runs on other lineages that this one is deployed to these sites. Must precede the upload.
-    pub(super) fn claim<'h>(&self, service: &str, hosts: impl Iterator<Item = &'h str>, report: &mut Report) {
+    pub(super) fn claim<'d>(
+        &self,
+        service: &str,
+        sites: impl IntoIterator<Item = &'d Domain>,
+        report: &mut Report,
+    ) {
         let Some(store) = self.store.as_ref().filter(|_| self.write_error.is_none()) else { return };
-        let claims = hosts.map(|host| store.claim(service, host, &self.name));
-        if let Err(error) = claims.collect::<Result<(), WriteError>>() {
+        let mut sites = sites.into_iter();
+        if let Err(error) = sites.try_for_each(|site| store.claim(service, site.host(), &self.name)) {
             report.warnings.push(format!("other lineages may not notice this deployment: {error}"));
         }
     }
@@ -427,7 +432,7 @@ mod tests {
             let mut journal = opened.unwrap();
             journal.options = RunOptions { origin: Origin::Hand, ..options };
             journal.begin(&mut report);
-            journal.claim("https://api.example.net", ["a.example"].into_iter(), &mut report);
+            journal.claim("https://api.example.net", &["a.example".parse().unwrap()], &mut report);
             journal.finish(Err(CommandError::new(ErrorKind::Refused, "a mistake")), &mut report).await;
         });
         assert_eq!(report.warnings.len(), 2, "it cannot be read, and the run is not recorded");

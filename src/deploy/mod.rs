@@ -32,7 +32,7 @@ use crate::names::Domain;
 use crate::progress::{Phase, Progress};
 use crate::report::{CertificateReport, Report};
 use crate::secret::Redactor;
-use crate::settings::{Guards, Roots, Settings, SettingsError, TrustPolicy};
+use crate::settings::{Guards, Settings, SettingsError, TrustPolicy};
 use crate::source::Source;
 use crate::trust::TrustStores;
 use crate::{file, text};
@@ -66,7 +66,10 @@ impl Deployment<'_> {
         report: &mut Report,
     ) -> Result<(), CommandError> {
         self.progress.enter(Phase::Checking);
-        self.warn_of_readable_key(report);
+        if let Some(key) = self.source.files.key.as_ref().filter(|key| file::is_open_to_others(key)) {
+            // A mounted secret may have to be readable by others, so this is not an error.
+            report.warnings.push(format!("others can read the private key {}", text::path(key)));
+        }
         let bundle = self.load_bundle(clients).await?;
         report.deployed.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
         if let Ok(chain) = &bundle.chain {
@@ -95,11 +98,6 @@ impl Deployment<'_> {
         Rollout { deployment: self, settings, client, clients, vetted, journal }.run(report).await
     }
 
-    /// Whether this is a bare upload for one domain.
-    pub(crate) fn is_single_request(&self) -> bool {
-        self.upload_only && self.domains.len() == 1
-    }
-
     async fn load_bundle(&self, clients: &ClientCache) -> Result<Bundle, CommandError> {
         let mut files = self.source.files.clone();
         // Certificate and key may be in one file.
@@ -123,28 +121,18 @@ impl Deployment<'_> {
         match &self.settings.trust_anchors {
             TrustPolicy::Off => Ok(None),
             TrustPolicy::Required(roots) => Ok(Some((stores.load(roots, self.deadline)?, Status::Fail))),
-            // Loading the system's roots takes longer than the rest of a bare upload.
-            TrustPolicy::Advisory(roots) if self.upload_only && !self.connects_with(roots) => Ok(None),
             TrustPolicy::Advisory(roots) => {
+                let Settings { base_url, roots: own, .. } = self.settings;
+                // Loading the system's roots takes longer than the rest of a bare upload, unless its connection does.
+                if self.upload_only && (base_url.is_plain() || own != roots) {
+                    return Ok(None);
+                }
                 // A system without any must not fail the run.
                 let loaded = stores.load(roots, self.deadline);
                 let loaded =
                     loaded.inspect_err(|error| log::info!("the path to a root is not checked: {error}"));
                 Ok(loaded.ok().map(|anchors| (anchors, Status::Warn)))
             }
-        }
-    }
-
-    /// Whether connections to the service load these roots anyway.
-    fn connects_with(&self, roots: &Roots) -> bool {
-        !self.settings.base_url.is_plain() && self.settings.roots == *roots
-    }
-
-    /// A mounted secret may have to be readable by others, so this is not an error.
-    fn warn_of_readable_key(&self, report: &mut Report) {
-        let Some(key) = &self.source.files.key else { return };
-        if file::is_open_to_others(key) {
-            report.warnings.push(format!("others can read the private key {}", text::path(key)));
         }
     }
 }

@@ -81,18 +81,14 @@ impl<'p> PendingSite<'p> {
         self.stored.ok().filter(|stored| !stored.is_of_others).map(|stored| stored.id)
     }
 
-    /// Whether the service binds the site by itself, because the record is new and the site had none.
-    pub(super) fn is_bound_by_creation(&self) -> bool {
-        self.stored.is_ok_and(|stored| stored.is_new) && self.target.site.is_unbound()
-    }
-
     /// Whether to bind the site before reading it: because the plan says so and the service did not bind it when it
     /// created the record, or because the service created a record instead of replacing one, which nothing else would
     /// use.
     pub(super) fn is_binding_planned(&self) -> bool {
+        let is_new = self.stored.is_ok_and(|stored| stored.is_new);
         let is_due = match self.target.action {
-            Action::Bind(..) => !self.is_bound_by_creation(),
-            Action::Replace(_) => self.target.wanted && self.stored.is_ok_and(|stored| stored.is_new),
+            Action::Bind(..) => !(is_new && self.target.site.is_unbound()),
+            Action::Replace(_) => self.target.wanted && is_new,
             _ => false,
         };
         is_due && !self.is_bound()
@@ -100,9 +96,7 @@ impl<'p> PendingSite<'p> {
 
     /// Whether the service may have carried out an update of its `cert_id`.
     pub(super) fn may_have_been_changed(&self) -> bool {
-        self.binding
-            .as_ref()
-            .is_some_and(|result| result.as_ref().map_or_else(|failed| failed.may_be_done, |_| true))
+        matches!(&self.binding, Some(Ok(_) | Err(RequestError { may_be_done: true, .. })))
     }
 
     /// Whether the site has to be bound after the rollout has read it: it was requested and is bound to no record, or
@@ -126,10 +120,7 @@ impl<'p> PendingSite<'p> {
 
     /// Whether waiting longer cannot change the verdict.
     pub(super) fn is_settled(&self, verify: Verify) -> bool {
-        let needs_no_handshake = match verify {
-            Verify::Off => true,
-            Verify::Auto | Verify::Require => !self.latest().serves_https(),
-        };
+        let needs_no_handshake = verify == Verify::Off || !self.latest().serves_https();
         self.stored.is_err()
             || self.is_read() && !self.is_bound()
             || self.view.is_served()

@@ -55,7 +55,7 @@ impl Rollout<'_> {
             if dry_run {
                 report.set_plan(domains.iter().map(Step::upload_only).collect());
             } else {
-                self.claim(domains.iter(), report);
+                self.journal.claim(&self.settings.base_url.to_string(), domains, report);
                 self.upload_only(report).await;
             }
             return Ok(());
@@ -74,12 +74,12 @@ impl Rollout<'_> {
         result
     }
 
-    /// Plans and rolls out.
+    /// Plans, uploads, binds, waits until the edge serves the certificate, and reports every site of the plan.
     async fn run_planned(&self, listing: &IndexedListing, report: &mut Report) -> Result<(), CommandError> {
         let Deployment { domains, account: snapshot, .. } = *self.deployment;
         let chain = self.vetted.chain();
         let (leaf, names) = (chain.leaf.to_leaf(), Names::of(chain.leaf.dns_names()));
-        let (before, service) = (self.journal.before(), self.service());
+        let (before, service) = (self.journal.before(), self.settings.base_url.to_string());
         let stored = before.map(|state| state.stored_records(&service)).unwrap_or_default();
         let missed = before.map(|state| state.missed_sites(&service, &leaf)).unwrap_or_default();
         let account = listing.around(&names, domains, stored);
@@ -118,34 +118,19 @@ impl Rollout<'_> {
             report.set_plan(plan.steps());
             report.deployed.serving = Some(serving(&plan, &scope.survey));
         } else {
-            self.carry_out(&plan, listing, &edge, &scope, report).await;
+            let reached = plan.targets.iter().filter(|target| target.action.upload().is_some());
+            self.journal.claim(&service, reached.map(|target| &target.site.domain), report);
+            let results = self.upload_planned(&plan.uploads, listing, report).await;
+            let mut sites = pending_sites(&plan, &results, self.settings.verify);
+            self.bind(&mut sites, |site: &PendingSite<'_>| site.is_binding_planned()).await;
+            let polling =
+                Polling { rollout: self, edge: &edge, account_sites: listing.listing().sites.items.len() };
+            polling.wait_until_served(&mut sites).await;
+            report_results(&plan, &results, &sites, &scope, self.settings, report);
         }
         report_untouched(&plan, &scope, self.settings, report);
         report.deployed.sites.sort_by(|a, b| a.domain.spelled().cmp(b.domain.spelled()));
         Ok(())
-    }
-
-    /// Uploads, binds, waits until the edge serves the certificate, and reports every site of the plan.
-    async fn carry_out(
-        &self,
-        plan: &Plan<'_>,
-        listing: &IndexedListing,
-        edge: &Edge<'_>,
-        scope: &Scope<'_, '_>,
-        report: &mut Report,
-    ) {
-        let reached = plan.targets.iter().filter(|target| target.action.upload().is_some());
-        self.claim(reached.map(|target| &target.site.domain), report);
-        let mut results = self.upload_planned(&plan.uploads, listing, report).await;
-        // If the response to an upload is lost, the response to its retry says that a record was replaced.
-        for stored in results.iter_mut().flatten() {
-            stored.is_new |= listing.is_deleted(stored.id);
-        }
-        let mut sites = pending_sites(plan, &results, self.settings.verify);
-        self.bind(&mut sites, |site: &PendingSite<'_>| site.is_binding_planned()).await;
-        let polling = Polling { rollout: self, edge, account_sites: listing.listing().sites.items.len() };
-        polling.wait_until_served(&mut sites).await;
-        report_results(plan, &results, &sites, scope, self.settings, report);
     }
 
     /// Sets `cert_id` of the sites that are due. Returns whether any was.
@@ -164,16 +149,6 @@ impl Rollout<'_> {
         });
         stream::iter(updates).buffer_unordered(MAX_CONCURRENT_REQUESTS).for_each(std::future::ready).await;
         any
-    }
-
-    /// Notes for the runs on other lineages that this one is deployed to these sites.
-    fn claim<'d>(&self, sites: impl Iterator<Item = &'d Domain>, report: &mut Report) {
-        self.journal.claim(&self.service(), sites.map(Domain::host), report);
-    }
-
-    /// Base URL of the service, as the state has it.
-    fn service(&self) -> String {
-        self.settings.base_url.to_string()
     }
 }
 

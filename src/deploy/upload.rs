@@ -62,13 +62,13 @@ impl Rollout<'_> {
         let Some((first, rest)) = domains.split_first() else { return };
         let body = self.upload_body();
         let answer = self.client.upload(&body, first).await;
-        let rejected = answer.as_ref().err();
-        let rejected =
-            rejected.filter(|failed| matches!(failed.kind(), ErrorKind::Denied | ErrorKind::Config));
-        let rejected = rejected.map(ToString::to_string);
+        let is_rejected =
+            |failed: &&RequestError| matches!(failed.kind(), ErrorKind::Denied | ErrorKind::Config);
+        let rejected = answer.as_ref().err().filter(is_rejected);
+        let not_tried = rejected.map(|reason| format!("not tried: {reason}"));
         let mut sites = vec![self.report_upload(first, answer, report)];
-        if let Some(reason) = rejected {
-            let detail = Some(format!("not tried: {reason}"));
+        if let Some(detail) = not_tried {
+            let detail = Some(detail);
             sites.extend(rest.iter().map(|domain| SiteReport::new(domain, Outcome::Refused, detail.clone())));
         } else {
             let sent = rest.iter().map(|domain| self.client.upload(&body, domain));
@@ -82,32 +82,37 @@ impl Rollout<'_> {
     /// Reports a bare upload, and returns the report of its site.
     fn report_upload(&self, domain: &Domain, answer: Answer, report: &mut Report) -> SiteReport {
         let is_unused = answer.as_ref().is_ok_and(|(response, ..)| is_unused(response, domain));
-        let mut site = match self.record(domain, answer, None, report) {
+        let result = self.record(domain, answer, None, report);
+        let records = &mut report.deployed.records;
+        let (outcome, detail, cert_id) = match result {
             Ok(StoredRecord { contradiction: Some(detail), .. }) => {
-                report.deployed.records.is_any_possible = true;
+                records.is_any_possible = true;
                 report.fail(unconfirmed(domain, &detail));
-                SiteReport::new(domain, Outcome::Queued, Some(detail))
+                (Outcome::Queued, Some(detail), None)
+            }
+            Ok(StoredRecord { id, .. }) if is_unused => {
+                records.stored.push(id);
+                report.fail(unused(domain, id));
+                let detail = format!("certificate {id} was created, and the site is not bound to it");
+                (Outcome::Misbound, Some(detail), None)
             }
             Ok(StoredRecord { id, .. }) => {
-                report.deployed.records.stored.push(id);
-                if is_unused {
-                    let detail = format!("certificate {id} was created, and the site is not bound to it");
-                    report.fail(unused(domain, id));
-                    SiteReport::new(domain, Outcome::Misbound, Some(detail))
-                } else {
-                    SiteReport { cert_id: Some(id), ..SiteReport::new(domain, Outcome::Uploaded, None) }
-                }
+                records.stored.push(id);
+                (Outcome::Uploaded, None, Some(id))
             }
             Err(failed) => {
-                report.deployed.records.is_any_possible |= failed.may_be_done;
+                records.is_any_possible |= failed.may_be_done;
                 report.fail(failed_upload(domain, &failed));
-                SiteReport::new(domain, failed_outcome(&failed), Some(failed.to_string()))
+                (failed_outcome(&failed), Some(failed.to_string()), None)
             }
         };
-        // The error says it.
-        site.is_explained = site.detail.is_some();
-        site.findings = unverified_findings(self.settings.verify, &site.outcome);
-        site
+        SiteReport {
+            cert_id,
+            // The error says the detail.
+            is_explained: detail.is_some(),
+            findings: unverified_findings(self.settings.verify, &outcome),
+            ..SiteReport::new(domain, outcome, detail)
+        }
     }
 
     /// Adds the result of an upload to the report. `listing` is that of the plan, if there is one.
@@ -138,7 +143,9 @@ impl Rollout<'_> {
         let other = listed.filter(|listed| is_of_others(&response, domain, listed));
         let contradiction = contradiction(&response, domain, &self.vetted.chain().leaf, other);
         report.warnings.extend(contradiction.iter().map(|found| format!("{domain}: {found}")));
-        let (id, is_new) = (response.id, response.is_new());
+        let id = response.id;
+        // If the response to an upload is lost, the response to its retry says that a record was replaced.
+        let is_new = response.is_new() || listing.is_some_and(|listing| listing.is_deleted(id));
         report.deployed.uploads.push(UploadReport {
             domain: spelled,
             ok: contradiction.is_none(),

@@ -80,13 +80,12 @@ pub(super) fn report_pending(
 ) {
     let edge = pending.is_edge_checked.then(|| pending.view.served_of());
     let verdict = Verdict::of(pending, settings);
-    let mut latest = pending.latest().clone();
-    if let (Ok(StoredRecord { id, contradiction: None, .. }), Outcome::Served) =
-        (pending.stored, &verdict.outcome)
-    {
+    let cert_id = match (pending.stored, &verdict.outcome) {
         // Even if the site could not be read: its edge shows the leaf.
-        latest.cert_id = Some(*id);
-    }
+        (Ok(StoredRecord { id, contradiction: None, .. }), Outcome::Served) => Some(*id),
+        _ => pending.latest().cert_id,
+    };
+    let latest = Site { cert_id, ..pending.latest().clone() };
     let findings = scope.findings(&latest, Some(&pending.view), &verdict.outcome);
     verdict.add_to(report, pending.target, &latest, (edge, findings));
 }
@@ -159,18 +158,19 @@ impl Verdict {
         let (stale, refusals) = (view.stale(), view.refusals());
         let class = if stale.is_empty() { "refused by the edge" } else { "stale" };
         let observations = [stale, refusals].concat();
-        (!observations.is_empty()).then(|| Self::stale(&site.domain, class, &observations))
+        if observations.is_empty() {
+            return None;
+        }
+        let (domain, detail) = (&site.domain, text::list(&observations));
+        let message = format_args!("{domain} is stale: {detail}");
+        let error = of_site(ErrorKind::Temporary, domain, class, message)
+            .hint(Hint::Retry("; if it stays stale, contact the service"));
+        Some(Self::new(Outcome::Stale, detail).with_error(error))
     }
 
     /// Every address of the edge shows the new leaf.
     fn served(view: &EdgeView) -> Self {
-        Self {
-            outcome: Outcome::Served,
-            detail: None,
-            error: None,
-            warnings: view.warnings(),
-            is_explained: false,
-        }
+        Self { detail: None, ..Self::new(Outcome::Served, "") }.with_warnings(view.warnings())
     }
 
     /// The site already has the leaf, so nothing was sent for it. Without a view, the state file says so.
@@ -181,23 +181,26 @@ impl Verdict {
             None if settings.verify == Verify::Off => (VERIFY_OFF.to_owned(), true),
             None => (without_https(site), true),
         };
-        let verdict = Self::new(Outcome::Synced, reason.clone());
         match settings.verify {
-            Verify::Require => verdict.with_error(unverified(site, &reason)),
             // The run that deployed the leaf has already warned.
-            Verify::Auto | Verify::Off if is_known => verdict,
-            Verify::Auto | Verify::Off => verdict.with_warnings([reason]),
+            Verify::Auto | Verify::Off if is_known => Self::new(Outcome::Synced, reason),
+            verify => Self::unproven(Outcome::Synced, site, reason, verify),
         }
     }
 
-    /// The upload succeeded and the wait is over, but an address of the edge still shows another leaf or refuses the
-    /// name.
-    fn stale(domain: &Domain, class: &str, observations: &[String]) -> Self {
-        let detail = text::list(observations);
-        let message = format_args!("{domain} is stale: {detail}");
-        let error = of_site(ErrorKind::Temporary, domain, class, message)
-            .hint(Hint::Retry("; if it stays stale, contact the service"));
-        Self::new(Outcome::Stale, detail).with_error(error)
+    /// Not every address showed the new leaf, which is a failure only if verification is required.
+    fn unproven(outcome: Outcome, site: &Site, detail: String, verify: Verify) -> Self {
+        let verdict = Self::new(outcome, detail.clone());
+        if verify != Verify::Require {
+            return verdict.with_warnings([detail]);
+        }
+        let domain = &site.domain;
+        let message = format_args!("{domain} is not verified: {detail}");
+        let class = if site.serves_https() { "unverified" } else { "without HTTPS" };
+        verdict.with_error(
+            of_site(ErrorKind::Temporary, domain, class, message)
+                .hint("check that this host can reach the edge, raise --wait, or pass --verify auto"),
+        )
     }
 
     /// No address shows another leaf or refuses the name, but not every address showed the new one, so only the
@@ -209,14 +212,18 @@ impl Verdict {
             let detail = unpushed.clone().unwrap_or_else(|| VERIFY_OFF.into());
             return Self::new(outcome, detail).with_warnings(unpushed);
         }
-        let reason = why_unverified(pending, site, settings.wait.is_zero());
-        let detail = unpushed.into_iter().chain([reason]).collect::<Vec<_>>().join("; ");
-        let verdict = Self::new(outcome, detail.clone());
-        if settings.verify == Verify::Require {
-            verdict.with_error(unverified(site, &detail))
+        let reasons = pending.view.unverified();
+        let reason = if !site.serves_https() {
+            without_https(site)
+        } else if settings.wait.is_zero() {
+            "the edge was not checked because of --wait 0".into()
+        } else if reasons.is_empty() {
+            "the edge was not checked in time".into()
         } else {
-            verdict.with_warnings([detail])
-        }
+            text::list(&reasons)
+        };
+        let detail = unpushed.into_iter().chain([reason]).collect::<Vec<_>>().join("; ");
+        Self::unproven(outcome, site, detail, settings.verify)
     }
 
     /// The site could not be read since the upload. If the upload replaced the record it was bound to, it still is.
@@ -255,7 +262,14 @@ impl Verdict {
     /// The upload succeeded, but the site is bound to another record or to none.
     fn misbound(pending: &PendingSite<'_>, stored: &StoredRecord, site: &Site) -> Self {
         let (id, domain) = (stored.id, &site.domain);
-        let detail = misbinding(pending, stored, site);
+        let mut detail = match site.cert_id {
+            Some(other) => format!("bound to certificate {other} instead of the uploaded {id}"),
+            None => format!("not bound to a certificate, although {id} was uploaded"),
+        };
+        // The record to replace may have been deleted between the listing and the upload.
+        if stored.is_new && !pending.upload.replaces.is_empty() {
+            detail.push_str(", which the service created instead of replacing one and which may be unused");
+        }
         let unbound = format!("{domain} could not be bound to certificate {id}");
         match &pending.binding {
             Some(Err(failed)) => Self {
@@ -309,33 +323,6 @@ impl Verdict {
     }
 }
 
-/// What the site is bound to in place of the uploaded record.
-fn misbinding(pending: &PendingSite<'_>, stored: &StoredRecord, site: &Site) -> String {
-    let id = stored.id;
-    let bound = match site.cert_id {
-        Some(other) => format!("bound to certificate {other} instead of the uploaded {id}"),
-        None => format!("not bound to a certificate, although {id} was uploaded"),
-    };
-    // The record to replace may have been deleted between the listing and the upload.
-    if stored.is_new && !pending.upload.replaces.is_empty() {
-        format!("{bound}, which the service created instead of replacing one and which may be unused")
-    } else {
-        bound
-    }
-}
-
-/// Why not every address of the edge showed the new leaf.
-fn why_unverified(pending: &PendingSite<'_>, site: &Site, is_without_wait: bool) -> String {
-    if !site.serves_https() {
-        return without_https(site);
-    }
-    if is_without_wait {
-        return "the edge was not checked because of --wait 0".into();
-    }
-    let reasons = pending.view.unverified();
-    if reasons.is_empty() { "the edge was not checked in time".into() } else { text::list(&reasons) }
-}
-
 /// Why the edge of a site serves no certificate.
 fn without_https(site: &Site) -> String {
     if site.enabled {
@@ -366,14 +353,6 @@ pub(super) fn unconfirmed(domain: &Domain, detail: &str) -> CommandError {
     let message = format_args!("{domain} is not verified: {detail}");
     of_site(ErrorKind::Protocol, domain, "unconfirmed", message)
         .hint("report the response to the service's support")
-}
-
-fn unverified(site: &Site, reason: &str) -> CommandError {
-    let domain = &site.domain;
-    let message = format_args!("{domain} is not verified: {reason}");
-    let class = if site.serves_https() { "unverified" } else { "without HTTPS" };
-    of_site(ErrorKind::Temporary, domain, class, message)
-        .hint("check that this host can reach the edge, raise --wait, or pass --verify auto")
 }
 
 fn of_request(domain: &Domain, action: &str, failed: &RequestError, message: String) -> CommandError {

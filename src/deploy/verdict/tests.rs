@@ -424,12 +424,7 @@ fn only_requested_sites_fail_the_run() {
         (false, Action::Replace(0), false),
     ] {
         let (mut report, target) = (Report::new("deploy"), Target { site: &site, wanted, action });
-        Verdict::stale(&site.domain, "stale", &["old".into()]).add_to(
-            &mut report,
-            &target,
-            &site,
-            (None, None),
-        );
+        Verdict::missing(&site.domain).add_to(&mut report, &target, &site, (None, None));
         let found = (report.errors().len(), report.warnings.len());
         assert_eq!(found, if is_error { (1, 0) } else { (0, 1) });
     }
