@@ -40,7 +40,7 @@ const JOIN_PAUSE: Duration = Duration::from_millis(150);
 /// The connections of one account.
 pub(crate) struct ClientCache {
     service: OnceCell<Arc<Service>>,
-    handshakes: OnceCell<Arc<Handshakes>>,
+    handshakes: OnceCell<Handshakes>,
     max_handshakes: usize,
     /// Whether there are several deployments at a time.
     pub(crate) has_several: Cell<bool>,
@@ -147,13 +147,13 @@ impl ClientCache {
     }
 
     /// Handshakes with the edge, with one limit for all deployments.
-    pub(crate) fn handshakes(&self) -> Result<&Arc<Handshakes>, CommandError> {
+    pub(crate) fn handshakes(&self) -> Result<&Handshakes, CommandError> {
         if let Some(handshakes) = self.handshakes.get() {
             return Ok(handshakes);
         }
         let handshakes = Handshakes::new(self.max_handshakes)
             .context("cannot set up TLS for the handshakes with the edge")?;
-        Ok(self.handshakes.get_or_init(|| Arc::new(handshakes)))
+        Ok(self.handshakes.get_or_init(|| handshakes))
     }
 
     /// The trust stores that this run has loaded.

@@ -41,12 +41,12 @@ impl Survey {
         let (mut survey, groups) = (Self::default(), scope.survey_groups());
         let Deployment { dry_run, force, deadline, .. } = *rollout.deployment;
         let surveyor = Surveyor { edge, scope, end: Deadline::after(deadline.left() / 4) };
-        let first = surveyor.observe_all(groups.iter().map(|group| surveyor.observe_first(group))).await;
-        survey.add(first.into_iter().flatten());
+        let first = groups.iter().map(|group| surveyor.observe_first(tried(group)));
+        surveyor.observe_all(first, &mut survey).await;
         let rest =
             survey.due(&groups, |survey, group| dry_run || !force && survey.may_be_current(group, scope));
-        let rest = surveyor.observe_all(rest.into_iter().map(|site| surveyor.observe_one(site))).await;
-        survey.add(rest.into_iter().flatten());
+        let rest = rest.into_iter().map(|site| surveyor.observe_first(std::iter::once(site)));
+        surveyor.observe_all(rest, &mut survey).await;
         survey
     }
 
@@ -110,42 +110,36 @@ pub(super) type Observed<'s> = Vec<(&'s Site, EdgeView)>;
 
 impl Surveyor<'_> {
     /// Runs observations concurrently until they are done or no leaf has been seen for a while.
-    async fn observe_all<'s, F>(&self, observations: impl Iterator<Item = F>) -> Vec<Observed<'s>>
+    async fn observe_all<'s, F>(&self, observations: impl Iterator<Item = F>, survey: &mut Survey)
     where
         F: Future<Output = Observed<'s>>,
     {
-        let mut observed = Vec::new();
         let mut results = stream::iter(observations).buffer_unordered(MAX_OBSERVED_SITES);
         let mut deadline = self.idle_deadline();
         while let Ok(Some(result)) = timeout(deadline.left(), results.next()).await {
             if result.iter().any(|(_, view)| view.has_leaf()) {
                 deadline = self.idle_deadline();
             }
-            observed.push(result);
+            survey.add(result.into_iter());
         }
-        observed
     }
 
     fn idle_deadline(&self) -> Deadline {
         Deadline::after(IDLE_TIMEOUT).or_sooner(self.end)
     }
 
-    /// Observes the sites of a record until the edge serves a leaf for one of them.
-    pub(super) async fn observe_first<'s>(&self, group: &SurveyGroup<'s>) -> Observed<'s> {
+    /// Observes sites until the edge serves a leaf for one of them.
+    pub(super) async fn observe_first<'s>(&self, sites: impl Iterator<Item = &'s Site>) -> Observed<'s> {
         let mut observed = Vec::new();
-        for site in tried(group) {
-            observed.extend(self.observe_one(site).await);
-            if observed.iter().any(|(_, view): &(&Site, EdgeView)| view.has_leaf()) {
+        for site in sites {
+            let (mut view, deadline) = (self.scope.new_view(), self.idle_deadline());
+            self.edge.observe_with_retries(&site.domain, site.cname.as_deref(), &mut view, deadline).await;
+            let has_leaf = view.has_leaf();
+            observed.push((site, view));
+            if has_leaf {
                 break;
             }
         }
         observed
-    }
-
-    async fn observe_one<'s>(&self, site: &'s Site) -> Observed<'s> {
-        let mut view = self.scope.new_view();
-        let deadline = self.idle_deadline();
-        self.edge.observe_with_retries(&site.domain, site.cname.as_deref(), &mut view, deadline).await;
-        vec![(site, view)]
     }
 }

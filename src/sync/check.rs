@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -91,12 +90,7 @@ impl<'a> Check<'_, 'a> {
         Self { lineage, reason: None, superseded, is_superseded: false, sites, is_due: false, views }
     }
 
-    pub(super) async fn observe(
-        &mut self,
-        handshakes: &Arc<Handshakes>,
-        turns: &Semaphore,
-        deadline: Deadline,
-    ) {
+    pub(super) async fn observe(&mut self, handshakes: &Handshakes, turns: &Semaphore, deadline: Deadline) {
         let (lineage, is_strict) = (&self.lineage, self.is_strict());
         let Some(leaf) = lineage.leaf.as_ref().filter(|_| !self.sites.is_empty()) else { return };
         // The type of the key, which saves handshakes if it is known.

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
+use super::edge_view::{Observation, ServedChain};
 use super::handshake_error::{Cause, HandshakeError};
-use super::observation::{Observation, ServedChain};
 use super::{EdgeView, OtherLeaf};
 
 /// What an address shows in a handshake.
@@ -28,7 +28,7 @@ impl EdgeView {
         let observation = match shown {
             Shown::Expected => Observation::Expected { chain: ServedChain::Same },
             Shown::Other(leaf) => {
-                self.note_other(leaf.clone());
+                self.note_other(&leaf);
                 Observation::Other { leaf: Some(leaf), clients: None }
             }
             Shown::Refusal => failed(Cause::Refused),

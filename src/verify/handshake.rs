@@ -34,23 +34,6 @@ pub(super) struct HandshakeResult {
 /// Time limit for sending `close_notify`.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
-impl HandshakeResult {
-    fn new(chain: Vec<Vec<u8>>, error: Option<HandshakeError>) -> Self {
-        // An edge that sends its certificate accepts the name, even if it then requires a client certificate.
-        let error = if chain.is_empty() { error } else { error.map(HandshakeError::without_refusal) };
-        Self { chain, error }
-    }
-
-    /// Why no leaf was proven; `None` if the peer has shown that it holds the key of the leaf.
-    pub(super) fn failure(self) -> Option<HandshakeError> {
-        self.error.or_else(|| self.chain.is_empty().then(HandshakeError::no_certificate))
-    }
-
-    pub(super) fn is_refused(&self) -> bool {
-        self.error.as_ref().is_some_and(HandshakeError::is_refusal)
-    }
-}
-
 /// Makes handshakes, each on a connection of its own.
 pub(crate) struct Handshakes {
     config: ClientConfig,
@@ -84,7 +67,7 @@ impl Handshakes {
         deadline: Deadline,
     ) -> HandshakeResult {
         let Ok(_permit) = timeout(deadline.left(), self.permits.acquire()).await else {
-            return HandshakeResult::new(Vec::new(), Some(HandshakeError::not_begun()));
+            return HandshakeResult { chain: Vec::new(), error: Some(HandshakeError::not_begun()) };
         };
         let limit = deadline.left().min(ATTEMPT_TIMEOUT);
         let algorithms = self.config.crypto_provider().signature_verification_algorithms;
@@ -110,7 +93,7 @@ impl Handshakes {
             Err(_) => Some(HandshakeError::timed_out(limit, "does not respond")),
         };
         let chain = std::mem::take(&mut *verifier.captured.lock().unwrap_or_else(PoisonError::into_inner));
-        HandshakeResult::new(chain, error)
+        HandshakeResult { chain, error }
     }
 }
 
@@ -172,7 +155,6 @@ impl ServerCertVerifier for CapturingVerifier {
 
 #[cfg(test)]
 mod tests {
-    use super::super::handshake_error::Cause;
     use super::*;
     use rustls::CertificateError;
 
@@ -181,12 +163,5 @@ mod tests {
         let forged = || Err(Error::InvalidCertificate(CertificateError::BadSignature));
         assert!(verify_signature(SignatureScheme::ED25519, forged).is_err());
         assert!(verify_signature(NOT_IN_RING, forged).is_ok());
-    }
-
-    #[test]
-    fn edge_that_sends_its_certificate_does_not_refuse() {
-        let refusal = || Some(HandshakeError { cause: Cause::Refused, ..HandshakeError::no_certificate() });
-        assert!(HandshakeResult::new(Vec::new(), refusal()).is_refused());
-        assert!(!HandshakeResult::new(vec![Vec::new()], refusal()).is_refused());
     }
 }

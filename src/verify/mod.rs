@@ -4,26 +4,22 @@
 //! only whether it is the expected leaf.
 
 mod edge_view;
-mod expected;
 mod handshake;
 mod handshake_error;
 mod handshake_round;
-mod observation;
 mod resolve;
 mod schemes;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::sleep;
 
-pub(crate) use self::edge_view::{EdgeView, ServedOf};
-use self::expected::ExpectedLeaf;
-pub(crate) use self::handshake::{Handshakes, MAX_HANDSHAKES};
-use self::handshake_round::HandshakeRound;
 #[cfg(test)]
-pub(crate) use self::observation::OtherLeaf;
+pub(crate) use self::edge_view::OtherLeaf;
+pub(crate) use self::edge_view::{EdgeView, ServedOf};
+pub(crate) use self::handshake::{Handshakes, MAX_HANDSHAKES};
+use self::handshake_round::{ExpectedLeaf, HandshakeRound};
 use self::resolve::{resolve_address, resolve_cname, server_name};
 use crate::bundle::Chain;
 use crate::cert::KeyType;
@@ -43,16 +39,16 @@ pub(crate) struct Edge<'a> {
     expected: ExpectedLeaf<'a>,
     /// Used instead of the addresses of each site; `HOST:PORT`.
     addresses: &'a [String],
-    handshakes: Arc<Handshakes>,
+    handshakes: &'a Handshakes,
 }
 
 impl<'a> Edge<'a> {
     /// Expects the leaf of a chain. `addresses` are used instead of those of each site, unless there are none. Edges that
     /// share `handshakes` share its limit on concurrency.
-    pub(crate) fn new(chain: &'a Chain, addresses: &'a [String], handshakes: &Arc<Handshakes>) -> Self {
+    pub(crate) fn new(chain: &'a Chain, addresses: &'a [String], handshakes: &'a Handshakes) -> Self {
         let key_type = Some(chain.leaf.public_key.key_type.clone());
-        let edge = Self::for_leaf(&chain.leaf.fingerprint(), key_type, addresses, handshakes);
-        Self { expected: ExpectedLeaf { chain: Some(chain), ..edge.expected }, ..edge }
+        let expected = ExpectedLeaf { fingerprint: chain.leaf.fingerprint(), key_type, chain: Some(chain) };
+        Self { expected, addresses, handshakes }
     }
 
     /// Expects a leaf known only by its fingerprint and possibly its key type.
@@ -60,10 +56,10 @@ impl<'a> Edge<'a> {
         fingerprint: &str,
         key_type: Option<KeyType>,
         addresses: &'a [String],
-        handshakes: &Arc<Handshakes>,
+        handshakes: &'a Handshakes,
     ) -> Self {
         let expected = ExpectedLeaf { fingerprint: fingerprint.to_owned(), key_type, chain: None };
-        Self { expected, addresses, handshakes: Arc::clone(handshakes) }
+        Self { expected, addresses, handshakes }
     }
 
     /// Makes handshakes with every address of a site's edge that has not served the expected leaf yet, and records in
@@ -84,15 +80,13 @@ impl<'a> Edge<'a> {
             self.resolve(cname, view, deadline.left().min(ATTEMPT_TIMEOUT)).await;
         }
         let pending = view.pending();
-        let rounds = pending
-            .iter()
-            .map(|address| HandshakeRound::run(&self.handshakes, &self.expected, *address, &name, deadline));
+        let rounds = pending.iter().map(|address| {
+            HandshakeRound::run(self.handshakes, &self.expected, domain, (*address, &name), deadline)
+        });
         for (address, round) in pending.iter().zip(join_all(rounds).await) {
-            for leaf in round.other_leaves(&self.expected, domain) {
-                view.note_other(leaf);
-            }
-            let is_mixed = round.is_mixed(&self.expected);
-            view.record(*address, round.observation(&self.expected, domain), is_mixed);
+            round.other_leaves().for_each(|leaf| view.note_other(leaf));
+            let is_mixed = round.is_mixed();
+            view.record(*address, round.observation(&self.expected), is_mixed);
         }
     }
 
@@ -141,6 +135,7 @@ pub(crate) mod fixture;
 mod tests {
     use std::io::Read as _;
     use std::net::TcpListener;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
@@ -159,7 +154,7 @@ mod tests {
                 let _ = connection.read(&mut [0; 4096][..if is_broken { 1 } else { 4096 }]);
             }
         });
-        let handshakes = Arc::new(Handshakes::new(MAX_HANDSHAKES).unwrap());
+        let handshakes = Handshakes::new(MAX_HANDSHAKES).unwrap();
         let edge = Edge::for_leaf("aa", key_type, &addresses, &handshakes);
         let (site, mut view) = ("a.example".parse().unwrap(), EdgeView::new(false));
         let observed = edge.observe_with_retries(&site, None, &mut view, Deadline::after(limit));

@@ -32,13 +32,11 @@ async fn resolve(host: &str, port: u16, limit: Duration) -> Result<Vec<SocketAdd
     let found = timeout(limit, dns::lookup(host, port))
         .await
         .map_err(|_| format!("the DNS lookup of {shown} timed out"))?;
-    let mut addresses = found.map_err(|error| match error.kind() {
+    let addresses = found.map_err(|error| match error.kind() {
         // No thread for the lookup.
         io::ErrorKind::WouldBlock => format!("{shown} cannot be looked up: {error}"),
         _ => format!("{shown} does not resolve"),
     })?;
-    addresses.sort();
-    addresses.dedup();
     if addresses.is_empty() { Err(format!("{shown} has no address")) } else { Ok(addresses) }
 }
 

@@ -1,6 +1,5 @@
 //! Adds what the edges serve now, by a TLS handshake with every address of every site.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -29,7 +28,7 @@ pub(super) fn verify(lineages: &mut [LineageStatus], layers: &Layers<'_>) -> Res
         edges.map(EdgeAddresses::to_vec).unwrap_or_default()
     };
     let edges: Vec<Vec<String>> = lineages.iter().map(edges).collect();
-    let handshakes = Arc::new(Handshakes::new(MAX_HANDSHAKES).context("cannot set up TLS")?);
+    let handshakes = Handshakes::new(MAX_HANDSHAKES).context("cannot set up TLS")?;
     let mut checks = Vec::new();
     for (LineageStatus { disk, deployed, sites, .. }, edges) in lineages.iter_mut().zip(&edges) {
         let Some(leaf) = disk.leaf().or(deployed.as_ref()) else { continue };

@@ -1,7 +1,6 @@
 //! Decisions before anything is sent, each with the account and the edges that lead to it.
 
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,7 +10,7 @@ use super::*;
 use crate::api::{List, Listing};
 use crate::clock::Deadline;
 use crate::deploy::left_behind::{left_behind, left_by_renewal};
-use crate::deploy::survey::Surveyor;
+use crate::deploy::survey::{Surveyor, tried};
 use crate::outcome::ChangedRecords;
 use crate::plan::{Action, IndexedListing};
 use crate::runtime::Runtime;
@@ -168,15 +167,12 @@ fn required_verification_needs_every_address() {
 fn further_sites_are_tried_until_one_serves_a_leaf() {
     // Without a CNAME target, their edges are unknown.
     let sites = [(1, "a.example"), (2, "b.example")].map(|(id, domain)| Site::example(id, domain, Some(5)));
-    let (group, handshakes) =
-        (SurveyGroup { wanted: sites.iter().collect(), others: Vec::new() }, Handshakes::new(1));
-    let (edge, end) = (
-        Edge::for_leaf("aa", None, &[], &Arc::new(handshakes.unwrap())),
-        Deadline::after(Duration::from_secs(60)),
-    );
+    let group = SurveyGroup { wanted: sites.iter().collect(), others: Vec::new() };
+    let (handshakes, end) = (Handshakes::new(1).unwrap(), Deadline::after(Duration::from_secs(60)));
+    let edge = Edge::for_leaf("aa", None, &[], &handshakes);
     let observed = Scene::new().decide(|scope| {
         let surveyor = Surveyor { edge: &edge, scope, end };
-        Runtime::new().unwrap().block_on(surveyor.observe_first(&group)).len()
+        Runtime::new().unwrap().block_on(surveyor.observe_first(tried(&group))).len()
     });
     assert_eq!(observed, 2);
 }

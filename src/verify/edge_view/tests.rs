@@ -1,8 +1,6 @@
 //! Conclusions from the observations of an edge.
 
 use super::*;
-use crate::sightings::Sighting;
-use crate::verify::handshake_error::HandshakeError;
 use time::macros::datetime;
 
 const NOW: OffsetDateTime = datetime!(2026-02-01 00:00 UTC);
@@ -123,7 +121,7 @@ fn latest_other_leaf_that_covers_the_site_is_kept() {
         (other(false, NOW + day), Some(NOW)),
         (other(true, NOW + day), Some(NOW + day)),
     ] {
-        view.note_other(leaf);
+        view.note_other(&leaf);
         assert_eq!(view.latest_other().map(|leaf| leaf.not_before), latest);
     }
 }

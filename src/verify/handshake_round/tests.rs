@@ -3,42 +3,40 @@
 use edgecert_workload::der::ForgedCert;
 
 use super::*;
-use crate::bundle::Chain;
-use crate::cert::{Certificate, KeyType, fingerprint};
 use crate::verify::handshake_error::Cause;
-use crate::verify::observation::ServedChain;
 
 fn issuer(seed: u8, subject: &'static str, issuer: &'static str) -> Vec<u8> {
     ForgedCert { subject, issuer, seed, ..ForgedCert::default() }.der()
 }
 
 /// Results of handshakes: `+` shows the expected leaf, `-` another one, `n` no certificate; the others fail, `r` with a
-/// refusal, `e` because of the edge, `u` because nothing responds.
-fn results(shown: &str) -> Vec<HandshakeResult> {
+/// refusal, `e` because of the edge, `u` because nothing responds. After `p` the peer proves nothing: it shows the
+/// expected leaf, and refuses the client.
+fn results(shown: &str, expected: &ExpectedLeaf<'_>) -> Vec<Shown> {
     let result = |kind| {
         let chain = match kind {
-            '+' => vec![ForgedCert::default().der()],
+            '+' | 'p' => vec![ForgedCert::default().der()],
             '-' => vec![ForgedCert { seed: 9, ..ForgedCert::default() }.der()],
             _ => Vec::new(),
         };
         let cause = match kind {
-            'r' => Some(Cause::Refused),
+            'r' | 'p' => Some(Cause::Refused),
             'e' => Some(Cause::Edge),
             'u' => Some(Cause::Unreachable),
             _ => None,
         };
         let error = cause.map(|cause| HandshakeError { cause, ..HandshakeError::no_certificate() });
-        HandshakeResult { chain, error }
+        expected.shown_by(HandshakeResult { chain, error }, &"a.example".parse().unwrap())
     };
     shown.chars().map(result).collect()
 }
 
-fn round(own: &str, other: &str) -> HandshakeRound {
-    HandshakeRound { own: results(own), other: results(other) }
+fn round(own: &str, other: &str, expected: &ExpectedLeaf<'_>) -> HandshakeRound {
+    HandshakeRound { own: results(own, expected), other: results(other, expected) }
 }
 
 fn expected(key_type: Option<KeyType>) -> ExpectedLeaf<'static> {
-    ExpectedLeaf { fingerprint: fingerprint(&ForgedCert::default().der()), key_type, chain: None }
+    ExpectedLeaf { fingerprint: cert::fingerprint(&ForgedCert::default().der()), key_type, chain: None }
 }
 
 #[test]
@@ -55,6 +53,10 @@ fn worst_handshake_decides() {
         (p256(), "+++", "-", "other leaf to clients that accept only RSA"),
         (p256(), "nnn", "r", "failed: Edge"),
         (p256(), "rrr", "r", "failed: Refused"),
+        // An edge that sends its certificate does not refuse the name.
+        (p256(), "ppp", "r", "failed: Edge"),
+        (p256(), "++p", "r", "failed: Edge"),
+        (p256(), "pp-", "r", "other leaf to some connections"),
         (p256(), "---", "+", "other leaf"),
         (Some(KeyType::P521), "rrr", "r", "failed: Edge"),
         (Some(KeyType::P521), "uuu", "r", "failed: Unreachable"),
@@ -66,8 +68,8 @@ fn worst_handshake_decides() {
         (None, "++-", "+++", "other leaf to some connections"),
         (None, "---", "uuu", "other leaf"),
     ] {
-        let site = "a.example".parse().unwrap();
-        let found = match round(own, other).observation(&expected(key_type), &site) {
+        let expected = expected(key_type);
+        let found = match round(own, other, &expected).observation(&expected) {
             Observation::Unchecked => "unchecked".to_owned(),
             Observation::Expected { chain } => {
                 assert_eq!(chain, ServedChain::Same);
@@ -93,12 +95,22 @@ fn mixed_rounds_show_both() {
         ("++u", "r", false),
         ("++n", "r", false),
         ("rrr", "+-", true),
+        ("ppp", "r", false),
+        ("pp-", "r", true),
     ] {
-        assert_eq!(round(own, other).is_mixed(&expected(Some(KeyType::P256))), is_mixed, "{own} {other}");
+        let expected = expected(Some(KeyType::P256));
+        assert_eq!(round(own, other, &expected).is_mixed(), is_mixed, "{own} {other}");
     }
-    let (round, expected, site) = (round("+-u", "-"), expected(None), "b.example".parse().unwrap());
-    let leaves = round.other_leaves(&expected, &site);
-    assert_eq!(leaves.map(|leaf| leaf.covers_site).collect::<Vec<_>>(), [false, false]);
+    assert_eq!(round("+-u", "-", &expected(None)).other_leaves().count(), 2);
+    let [site, other_site] = ["a.example", "b.example"].map(|site| site.parse().unwrap());
+    for (site, covers) in [(site, true), (other_site, false)] {
+        let other = HandshakeResult {
+            chain: vec![ForgedCert { seed: 9, ..ForgedCert::default() }.der()],
+            error: None,
+        };
+        let shown = expected(None).shown_by(other, &site);
+        assert_eq!(shown.other().unwrap().as_ref().unwrap().covers_site, covers);
+    }
 }
 
 #[test]
@@ -123,7 +135,7 @@ fn served_chain_is_compared_without_its_root() {
     ] {
         let chain = chain(uploaded);
         let expected = ExpectedLeaf { chain: Some(&chain), ..expected(None) };
-        let served: Vec<Vec<u8>> = std::iter::once(&leaf).chain(served.iter().copied()).cloned().collect();
+        let served: Vec<Vec<u8>> = once(&leaf).chain(served.iter().copied()).cloned().collect();
         assert_eq!(expected.compare_chain(&served), compared);
     }
     assert_eq!(expected(None).compare_chain(std::slice::from_ref(&leaf)), ServedChain::Same, "it is unknown");
