@@ -50,16 +50,6 @@ pub(crate) enum AcmeClient {
 
 display_as_serialized!(AcmeClient);
 
-impl AcmeClient {
-    /// Whether a directory may hold several lineages.
-    fn shares_directory(self) -> bool {
-        matches!(
-            self,
-            Self::Files | Self::Lego | Self::Acmed | Self::SimpleAcme | Self::Step | Self::Tailscale
-        )
-    }
-}
-
 /// A lineage to deploy. State files record it with absolute paths; every run reads the files again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Source {
@@ -223,9 +213,12 @@ impl Source {
             let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             shell_word(&crate::text::path(&absolute))
         };
-        let is_directory = !self.client.shares_directory();
+        use AcmeClient as C;
+        // The directories of these clients may hold several lineages.
+        let is_shared =
+            matches!(self.client, C::Files | C::Lego | C::Acmed | C::SimpleAcme | C::Step | C::Tailscale);
         match (&self.directory, &self.files.key) {
-            (Some(directory), _) if is_directory => format!("--lineage {}", word(directory)),
+            (Some(directory), _) if !is_shared => format!("--lineage {}", word(directory)),
             (_, Some(key)) => format!("--cert {} --key {}", word(&self.files.cert), word(key)),
             (_, None) => format!("--cert {}", word(&self.files.cert)),
         }
