@@ -1,6 +1,6 @@
 //! Why a site does not get the certificate: it is impossible, or a guard refuses because it would break something else.
 
-use super::request::RecordLeaf;
+use super::RecordLeaf;
 use crate::hint::{Hint, Override};
 use crate::leaf::Leaf;
 use crate::names::Domain;

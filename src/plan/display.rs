@@ -3,8 +3,7 @@
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::actions::{Action, Plan, Target, Upload};
-use super::request::NotNeeded;
+use super::{Action, NotNeeded, Plan, Target, Upload};
 use crate::names::Domain;
 use crate::text;
 

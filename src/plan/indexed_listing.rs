@@ -11,20 +11,29 @@ use crate::names::{Domain, Names};
 #[derive(Debug)]
 pub(crate) struct IndexedListing {
     listing: Listing,
-    sites_by_host: Table,
-    /// Keyed by the host without its first label; wildcard sites are left out.
-    sites_by_parent: Table,
-    /// The bound sites.
-    sites_by_record: Table,
-    /// Sites whose binding cannot be read.
-    unreadable_bindings: Vec<u32>,
-    records_by_id: Table,
-    /// Keyed by each host that the record is stored for.
-    records_by_host: Table,
+    sites: Table,
+    records: Table,
+}
+
+/// What sites and records are looked up by.
+#[derive(Clone, Copy, PartialEq, Hash)]
+enum Key<'k> {
+    /// The host of a site, or one that a record is stored for.
+    Host(&'k str),
+    /// The host of a site without its first label; wildcard sites have none.
+    Parent(&'k str),
+    /// The id of a record, or of the one that a site is bound to.
+    Record(u64),
+    /// That of all sites whose binding cannot be read.
+    Unreadable,
+}
+
+trait Keyed {
+    fn keys(&self) -> impl Iterator<Item = Key<'_>>;
 }
 
 /// Hashes of the items' keys and positions of the items, sorted. Different keys may have the same hash.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Table(Vec<(u32, u32)>);
 
 /// The part of an account that a decision for one lineage looks at. All of it would lead to the same decision.
@@ -38,20 +47,8 @@ pub(crate) struct Account<'a> {
 
 impl IndexedListing {
     pub(crate) fn new(listing: Listing) -> Self {
-        let sites = || (0..).zip(&listing.sites.items);
-        let records = || (0..).zip(&listing.records.items);
-        let unreadable = sites().filter(|(_, site)| site.unreadable_cert_id.is_some());
-        let stored =
-            records().flat_map(|(at, record)| domains_of(record).map(move |domain| (domain.host(), at)));
-        Self {
-            sites_by_host: Table::new(sites().map(|(at, site)| (site.domain.host(), at))),
-            sites_by_parent: Table::new(sites().filter_map(|(at, site)| Some((parent_of(site)?, at)))),
-            sites_by_record: Table::new(sites().filter_map(|(at, site)| Some((site.cert_id?, at)))),
-            unreadable_bindings: unreadable.map(|(at, _)| at).collect(),
-            records_by_id: Table::new(records().map(|(at, record)| (record.id, at))),
-            records_by_host: Table::new(stored),
-            listing,
-        }
+        let (sites, records) = (Table::new(&listing.sites.items), Table::new(&listing.records.items));
+        Self { listing, sites, records }
     }
 
     pub(crate) fn listing(&self) -> &Listing {
@@ -60,41 +57,36 @@ impl IndexedListing {
 
     /// The site of a domain.
     pub(crate) fn site(&self, domain: &Domain) -> Option<&Site> {
-        self.site_at(self.at_host(domain.host()).next_back()?)
+        self.site_at(self.sites_with(Key::Host(domain.host())).next_back()?)
     }
 
     pub(crate) fn has_site(&self, host: &str) -> bool {
-        self.at_host(host).next().is_some()
+        self.sites_with(Key::Host(host)).next().is_some()
     }
 
     pub(crate) fn record(&self, id: u64) -> Option<&Record> {
-        self.record_at(self.with_id(id).next_back()?)
-    }
-
-    /// Whether a record is listed.
-    pub(crate) fn has_record(&self, id: u64) -> bool {
-        self.record(id).is_some()
+        self.record_at(self.records_with(Key::Record(id)).next_back()?)
     }
 
     /// Whether a record no longer exists. An incomplete listing may lack a record that does.
     pub(crate) fn is_deleted(&self, id: u64) -> bool {
-        self.listing.records.gaps.is_empty() && !self.has_record(id)
+        self.listing.records.gaps.is_empty() && self.record(id).is_none()
     }
 
     /// The records that are stored for a host, so that an upload for it may replace them: those named after it and those
     /// that list it.
     pub(crate) fn records_stored_for(&self, host: &str) -> impl Iterator<Item = &Record> {
-        self.stored_for(host).filter_map(|at| self.record_at(at))
+        self.records_with(Key::Host(host)).filter_map(|at| self.record_at(at))
     }
 
     /// The sites that are bound to a record, listed or not.
     pub(super) fn sites_bound_to(&self, record: u64) -> impl Iterator<Item = &Site> {
-        self.bound_to(record).filter_map(|at| self.site_at(at))
+        self.sites_with(Key::Record(record)).filter_map(|at| self.site_at(at))
     }
 
     /// The sites whose binding cannot be read.
     pub(super) fn unreadable_bindings(&self) -> impl Iterator<Item = &Site> {
-        self.unreadable_bindings.iter().filter_map(|at| self.site_at(*at))
+        self.sites_with(Key::Unreadable).filter_map(|at| self.site_at(at))
     }
 
     /// The sites that these names cover, in the order of the listing.
@@ -117,20 +109,19 @@ impl IndexedListing {
         records: impl IntoIterator<Item = u64>,
     ) -> Account<'a> {
         let mut sites = self.covered_by(names);
-        sites.extend(domains.iter().flat_map(|domain| self.at_host(domain.host())));
+        sites.extend(domains.iter().flat_map(|domain| self.sites_with(Key::Host(domain.host()))));
         sort(&mut sites);
         let own = || sites.iter().filter_map(|at| self.site_at(*at));
         // Includes records that are not listed: other sites may be bound to them.
         let mut ids: Vec<u64> = own().filter_map(|site| site.cert_id).chain(records).collect();
-        let mut records: Vec<u32> = ids.iter().flat_map(|id| self.with_id(*id)).collect();
-        records.extend(own().flat_map(|site| self.stored_for(site.domain.host())));
+        let mut records: Vec<u32> = ids.iter().flat_map(|id| self.records_with(Key::Record(*id))).collect();
+        records.extend(own().flat_map(|site| self.records_with(Key::Host(site.domain.host()))));
         sort(&mut records);
         for record in records.iter().filter_map(|at| self.record_at(*at)) {
             ids.push(record.id);
-            sites.extend(domains_of(record).flat_map(|domain| self.at_host(domain.host())));
+            sites.extend(domains_of(record).flat_map(|domain| self.sites_with(Key::Host(domain.host()))));
         }
-        sort(&mut ids);
-        sites.extend(ids.iter().flat_map(|id| self.bound_to(*id)));
+        sites.extend(ids.iter().flat_map(|id| self.sites_with(Key::Record(*id))));
         sort(&mut sites);
         let sites = sites.into_iter().filter_map(|at| self.site_at(at)).collect();
         let records = records.into_iter().filter_map(|at| self.record_at(at)).collect();
@@ -138,8 +129,8 @@ impl IndexedListing {
     }
 
     fn covered_by(&self, names: &Names) -> Vec<u32> {
-        let exact = names.hosts().flat_map(|host| self.at_host(host));
-        exact.chain(names.wildcard_parents().flat_map(|parent| self.below(parent))).collect()
+        let (hosts, parents) = (names.hosts().map(Key::Host), names.wildcard_parents().map(Key::Parent));
+        hosts.chain(parents).flat_map(|key| self.sites_with(key)).collect()
     }
 
     fn site_at(&self, at: u32) -> Option<&Site> {
@@ -150,38 +141,29 @@ impl IndexedListing {
         self.listing.records.items.get(at as usize)
     }
 
-    fn at_host(&self, host: &str) -> impl DoubleEndedIterator<Item = u32> {
-        let has_host = move |at: &u32| self.site_at(*at).is_some_and(|site| site.domain.host() == host);
-        self.sites_by_host.find(host).filter(has_host)
+    fn sites_with(&self, key: Key<'_>) -> impl DoubleEndedIterator<Item = u32> {
+        self.sites.find(&self.listing.sites.items, key)
     }
 
-    fn below(&self, parent: &str) -> impl Iterator<Item = u32> {
-        let is_below = move |at: &u32| self.site_at(*at).and_then(parent_of) == Some(parent);
-        self.sites_by_parent.find(parent).filter(is_below)
-    }
-
-    fn bound_to(&self, record: u64) -> impl Iterator<Item = u32> {
-        let is_bound = move |at: &u32| self.site_at(*at).is_some_and(|site| site.cert_id == Some(record));
-        self.sites_by_record.find(record).filter(is_bound)
-    }
-
-    fn with_id(&self, id: u64) -> impl DoubleEndedIterator<Item = u32> {
-        let has_id = move |at: &u32| self.record_at(*at).is_some_and(|record| record.id == id);
-        self.records_by_id.find(id).filter(has_id)
-    }
-
-    fn stored_for(&self, host: &str) -> impl Iterator<Item = u32> {
-        let is_stored_for = move |at: &u32| {
-            self.record_at(*at).is_some_and(|record| domains_of(record).any(|domain| domain.host() == host))
-        };
-        self.records_by_host.find(host).filter(is_stored_for)
+    fn records_with(&self, key: Key<'_>) -> impl DoubleEndedIterator<Item = u32> {
+        self.records.find(&self.listing.records.items, key)
     }
 }
 
-/// The host of a site without its first label; `None` for a wildcard.
-fn parent_of(site: &Site) -> Option<&str> {
-    let (label, parent) = site.domain.host().split_once('.')?;
-    (!label.starts_with('*')).then_some(parent)
+impl Keyed for Site {
+    fn keys(&self) -> impl Iterator<Item = Key<'_>> {
+        let host = self.domain.host();
+        let parent = host.split_once('.').filter(|(label, _)| !label.starts_with('*'));
+        let parent = parent.map(|(_, parent)| Key::Parent(parent));
+        let unreadable = self.unreadable_cert_id.is_some().then_some(Key::Unreadable);
+        [Some(Key::Host(host)), parent, self.cert_id.map(Key::Record), unreadable].into_iter().flatten()
+    }
+}
+
+impl Keyed for Record {
+    fn keys(&self) -> impl Iterator<Item = Key<'_>> {
+        domains_of(self).map(|domain| Key::Host(domain.host())).chain([Key::Record(self.id)])
+    }
 }
 
 /// The domains that a record is stored for, and its name.
@@ -195,24 +177,26 @@ fn sort<T: Ord>(items: &mut Vec<T>) {
 }
 
 impl Table {
-    fn new<K: Hash>(items: impl Iterator<Item = (K, u32)>) -> Self {
-        let mut entries: Vec<(u32, u32)> = items.map(|(key, at)| (hash(key), at)).collect();
+    fn new<T: Keyed>(items: &[T]) -> Self {
+        let entries = (0..).zip(items).flat_map(|(at, item)| item.keys().map(move |key| (hash(key), at)));
+        let mut entries: Vec<(u32, u32)> = entries.collect();
         sort(&mut entries);
         Self(entries)
     }
 
-    /// The positions of the items that may have a key.
-    fn find<K: Hash>(&self, key: K) -> impl DoubleEndedIterator<Item = u32> + use<'_, K> {
+    /// The positions of the items that have a key.
+    fn find<T: Keyed>(&self, items: &[T], key: Key<'_>) -> impl DoubleEndedIterator<Item = u32> {
         let hash = hash(key);
         let start = self.0.partition_point(|(known, _)| *known < hash);
         let rest = self.0.get(start..).unwrap_or_default();
         let end = rest.partition_point(|(known, _)| *known == hash);
-        rest.get(..end).unwrap_or_default().iter().map(|(_, at)| *at)
+        let found = rest.get(..end).unwrap_or_default().iter().map(|(_, at)| *at);
+        found.filter(move |at| items.get(*at as usize).is_some_and(|item| item.keys().any(|own| own == key)))
     }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a part of a hash is a hash")]
-fn hash(key: impl Hash) -> u32 {
+fn hash(key: Key<'_>) -> u32 {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     hasher.finish() as u32
@@ -239,12 +223,12 @@ mod tests {
         let sites: Vec<_> = (1..).zip(names).map(|(id, name)| json!({"id": id, "domain": name})).collect();
         let (records, sites) = (List::complete(Vec::new()), List::of(&json!(sites)).unwrap());
         let indexed = IndexedListing::new(Listing { records, sites });
-        let ids = |host: &str| indexed.at_host(host).collect::<Vec<_>>();
+        let ids = |host: &str| indexed.sites_with(Key::Host(host)).collect::<Vec<_>>();
         assert_eq!(
             [ids("liquid.example"), ids("costarring.example"), ids("x.example")],
             [vec![0], vec![1, 3], vec![]]
         );
-        assert_eq!(indexed.below("example").collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(indexed.sites_with(Key::Parent("example")).collect::<Vec<_>>(), [0, 1, 2, 3]);
     }
 
     #[test]

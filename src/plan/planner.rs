@@ -3,10 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::actions::{Action, Plan, Target, Upload};
-use super::blocker::Blocker;
-use super::indexed_listing::{Account, IndexedListing};
-use super::request::{NotNeeded, PlanRequest};
+use super::{Account, Action, Blocker, IndexedListing, NotNeeded, Plan, PlanRequest, Target, Upload};
 use crate::api::{Record, Site};
 use crate::names::Domain;
 
@@ -20,9 +17,9 @@ struct Unplaced<'a> {
 }
 
 /// A plan in the making.
-pub(super) struct Planner<'p, 'a> {
-    pub(super) listing: &'a IndexedListing,
-    pub(super) request: &'p PlanRequest<'p>,
+struct Planner<'p, 'a> {
+    listing: &'a IndexedListing,
+    request: &'p PlanRequest<'p>,
     covered: Vec<&'a Site>,
     /// The index of the upload for each host.
     uploads: HashMap<&'a str, usize>,
@@ -80,7 +77,7 @@ impl<'a> Planner<'_, 'a> {
             None => Blocker::UnreadableBinding(site.unreadable_cert_id.as_deref().unwrap_or_default().into()),
         };
         // If the site has a later certificate now, every record to bind it to would be older, too.
-        if self.request.allow.rebind && site.cert_id.is_none_or(|id| self.check_older(id).is_ok()) {
+        if self.request.allow.rebind && site.cert_id.is_none_or(|id| self.older(id).is_none()) {
             return Some(Unplaced { site, blocker: Some(blocker), domains });
         }
         self.assign(site, Action::Leave(blocker));
@@ -181,7 +178,7 @@ impl<'a> Planner<'_, 'a> {
     }
 
     /// The records that an upload for a domain may replace.
-    pub(super) fn stored_for(&self, domain: &Domain) -> Vec<&'a Record> {
+    fn stored_for(&self, domain: &Domain) -> Vec<&'a Record> {
         self.listing.records_stored_for(domain.host()).collect()
     }
 
@@ -190,5 +187,84 @@ impl<'a> Planner<'_, 'a> {
         let stored = self.listing.records_stored_for(domain.host());
         let bound = stored.flat_map(|record| self.listing.sites_bound_to(record.id));
         bound.filter(|site| !to_bind.contains(&site.id)).count()
+    }
+}
+
+/// Which records may be replaced, and which uploads a guard refuses.
+impl<'a> Planner<'_, 'a> {
+    /// The domain whose upload replaces a record.
+    fn replaceable(&self, id: u64) -> Result<&'a Domain, Blocker> {
+        // Even for a record that is not listed: the edge shows its leaf.
+        self.older(id).map_or(Ok(()), Err)?;
+        let record = self.listing.record(id).ok_or(Blocker::UnknownRecord(id))?;
+        let domain = self
+            .upload_domain(record)
+            .ok_or_else(|| Blocker::SeveralDomains { id, domains: record.domains.to_vec() })?;
+        if self.is_system_issued(record) {
+            return Err(Blocker::SystemIssued(id));
+        }
+        if !(self.request.covers)(domain) {
+            return Err(Blocker::NotCovered(id, domain.clone()));
+        }
+        let owner = self.listing.site(domain).ok_or_else(|| Blocker::NoSuchSite(id, domain.clone()))?;
+        self.guard(domain).map_or(Ok(&owner.domain), Err)
+    }
+
+    /// The guard that refuses an upload for a domain. Every record that the upload may replace counts.
+    fn guard(&self, domain: &Domain) -> Option<Blocker> {
+        let stored = self.stored_for(domain);
+        if stored.is_empty() {
+            let is_hidden = !self.request.allow.guards.allow_partial
+                && self.listing.listing().records.gap_for(domain).is_some();
+            return is_hidden.then(|| Blocker::HiddenRecord(domain.clone()));
+        }
+        stored.iter().find_map(|record| {
+            let system_issued = self.is_system_issued(record).then_some(Blocker::SystemIssued(record.id));
+            system_issued
+                .or_else(|| self.shrink(record.id))
+                .or_else(|| self.older(record.id))
+                .or_else(|| self.hidden_sites(record.id))
+        })
+    }
+
+    /// Refuses if a site that is not listed may lose coverage. Knowledge of a record counts only while a listed site is bound
+    /// to it: otherwise, its certificate may have been replaced unnoticed.
+    fn hidden_sites(&self, id: u64) -> Option<Blocker> {
+        let PlanRequest { allow, covers, keeps_names, .. } = self.request;
+        let is_hidden = self.listing.listing().sites.gaps.iter().any(|gap| gap.may_hide_binding(id))
+            || self.listing.unreadable_bindings().any(|site| !covers(&site.domain));
+        let is_safe = || self.listing.sites_bound_to(id).next().is_some() && keeps_names(id);
+        let is_guarded = is_hidden && !allow.guards.allow_partial && !allow.guards.allow_shrink && !is_safe();
+        is_guarded.then_some(Blocker::HiddenSites(id))
+    }
+
+    /// Refuses to replace a certificate that was issued later than the new one.
+    fn older(&self, id: u64) -> Option<Blocker> {
+        let known = (self.request.later_leaf)(id)?;
+        let is_guarded = known.must_stay || !self.request.allow.guards.allow_older;
+        is_guarded.then_some(Blocker::Older { id, known })
+    }
+
+    /// The domain that a record was uploaded for. A record may list all names that it covers; the domain is then the
+    /// record's own name, because that is the default and edgecert sends no other name.
+    fn upload_domain(&self, record: &'a Record) -> Option<&'a Domain> {
+        let is_site = |domain: &Domain| self.listing.has_site(domain.host());
+        match (&*record.domains, &record.name) {
+            ([domain], Some(name)) if is_site(name) && !is_site(domain) => Some(name),
+            ([domain], _) => Some(domain),
+            (domains, Some(name)) if domains.contains(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn is_system_issued(&self, record: &Record) -> bool {
+        record.is_system_issued && !self.request.allow.guards.replace_lets
+    }
+
+    fn shrink(&self, id: u64) -> Option<Blocker> {
+        let uncovered = self.listing.sites_bound_to(id).filter(|site| !(self.request.covers)(&site.domain));
+        let uncovered_sites: Vec<String> = uncovered.map(|site| site.domain.to_string()).collect();
+        let is_guarded = !uncovered_sites.is_empty() && !self.request.allow.guards.allow_shrink;
+        is_guarded.then_some(Blocker::Shrink { id, uncovered_sites })
     }
 }
