@@ -3,12 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use fastrand::Rng;
 use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 
 use super::left_behind::left_by_renewal;
+use super::scope::tests::not_needed;
 use super::scope::{Scope, SurveyGroup};
 use super::survey::{Survey, tried};
 use crate::api::{Gap, List, Listing, Record, Site};
@@ -17,7 +19,7 @@ use crate::names::{Domain, Names};
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::{Account, Action, Allow, IndexedListing, NotNeeded, Plan};
 use crate::report::Report;
-use crate::settings::{Guards, Verify};
+use crate::settings::{Guards, Settings, Verify};
 use crate::sightings::EdgeMemory;
 use crate::source::Source;
 use crate::state::{Deployments, LineageState, Origin, RunOptions, ServiceDeployments, SiteState};
@@ -42,6 +44,10 @@ const NOW: OffsetDateTime = datetime!(2026-06-01 00:00 UTC);
 
 /// Hosts are expensive to generate, so each is used for many accounts.
 const HOSTS: u64 = 1_000;
+
+/// Without and with verification.
+static SETTINGS: LazyLock<[Settings; 2]> =
+    LazyLock::new(|| [Verify::Off, Verify::Auto].map(|verify| Settings { verify, ..Settings::example() }));
 
 /// What a host deployed before.
 #[derive(Debug)]
@@ -135,7 +141,7 @@ impl<'h> Case<'h> {
             account,
             deployments,
             missed: &self.missed,
-            verify: if self.is_verified { Verify::Auto } else { Verify::Off },
+            settings: &SETTINGS[usize::from(self.is_verified)],
             allow: self.allow,
             repeats_since: None,
             force: self.force,
@@ -148,6 +154,7 @@ impl<'h> Case<'h> {
         scope.survey = self.survey(&groups, &scope);
         let Plan { uploads, targets, .. } = scope.plan();
         let spelled = |domain: &'a Domain| domain.spelled();
+        let not_needed = account.sites.iter().filter_map(|site| Some((site.id, not_needed(&scope, site)?)));
         let uploads = uploads.into_iter().map(|upload| {
             let alternatives = upload.alternatives.into_iter().map(spelled).collect();
             (spelled(upload.domain), upload.replaces, upload.may_create, alternatives)
@@ -158,7 +165,7 @@ impl<'h> Case<'h> {
             has_sites: has_sites.map_err(|error| error.to_string()),
             error: report.error(),
             unlisted: report.deployed.sites.iter().map(|site| site.domain.spelled().to_owned()).collect(),
-            not_needed: scope.not_needed().into_iter().collect(),
+            not_needed: not_needed.collect(),
             warnings: left_by_renewal(LINEAGE, &scope.names, account, deployments),
             groups: groups.iter().map(|group| (addresses(&group.wanted), addresses(&group.others))).collect(),
             uploads: uploads.collect(),

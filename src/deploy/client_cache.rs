@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::sync::{self, Mutex, Semaphore, SemaphorePermit};
+use tokio::sync::{self, Mutex, Semaphore};
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
@@ -50,9 +50,12 @@ pub(crate) struct ClientCache {
     is_http2_offered: bool,
     /// Held by the next lineage to begin.
     turn: Mutex<()>,
-    loads: Semaphore,
-    writes: Semaphore,
-    stores: Arc<TrustStores>,
+    /// A permit for each lineage whose files are being checked.
+    pub(super) loads: Semaphore,
+    /// A permit for each result that is being written.
+    pub(crate) writes: Semaphore,
+    /// The trust stores that this run has loaded.
+    pub(super) stores: Arc<TrustStores>,
 }
 
 /// A reading of sites by several deployments.
@@ -119,16 +122,6 @@ impl ClientCache {
         }
     }
 
-    /// Waits until the files of another lineage may be checked.
-    pub(super) async fn load_permit(&self) -> Option<SemaphorePermit<'_>> {
-        self.loads.acquire().await.ok()
-    }
-
-    /// Waits until the result of another lineage may be written.
-    pub(crate) async fn write_permit(&self) -> Option<SemaphorePermit<'_>> {
-        self.writes.acquire().await.ok()
-    }
-
     /// Returns a client that removes the API key and what the redactor knows from all responses.
     pub(crate) fn client(
         &self,
@@ -154,11 +147,6 @@ impl ClientCache {
         let handshakes = Handshakes::new(self.max_handshakes)
             .context("cannot set up TLS for the handshakes with the edge")?;
         Ok(self.handshakes.get_or_init(|| handshakes))
-    }
-
-    /// The trust stores that this run has loaded.
-    pub(super) fn trust_stores(&self) -> &TrustStores {
-        &self.stores
     }
 
     /// Reads `sites` sites of an account, in one listing shared with the deployments that are about to read theirs. It is

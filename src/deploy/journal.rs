@@ -26,7 +26,6 @@ use crate::state::{
 use crate::text;
 
 /// The state of one lineage while it is deployed.
-#[expect(clippy::struct_excessive_bools, reason = "independent facts about one run")]
 pub(crate) struct Journal {
     pub(super) name: String,
     /// As it is recorded.

@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::{sleep, timeout};
 
+use super::Rollout;
 use super::client_cache::ListedSites;
 use super::pending_site::{PendingSite, SiteReading};
-use super::rollout::Rollout;
 use super::survey::MAX_OBSERVED_SITES;
 use crate::api::{MAX_CONCURRENT_REQUESTS, RequestError, Site};
 use crate::clock::Deadline;
@@ -44,7 +44,7 @@ impl Polling<'_> {
             return self.read_and_bind(sites, || READ_TIMEOUT).await;
         }
         let end = Deadline::after(settings.wait).or_sooner(deadline);
-        let mut pauses = Pauses::over(end.left());
+        let mut pauses = Pauses { span: end.left(), is_last: false };
         // A request that stalls must leave time for the handshakes.
         let read_timeout = || end.left() / 2;
         self.show(sites);
@@ -94,28 +94,28 @@ impl Polling<'_> {
 
     /// Reads the sites with one listing, or one by one if they are a small part of a large account.
     async fn read(&self, sites: &mut [PendingSite<'_>], limit: Duration) {
-        if timeout(limit, self.read_now(sites, limit / 4)).await.is_err() {
-            log::warn!("cannot read the sites after the upload: no response in time");
-        }
-    }
-
-    /// `pause`: how long to wait for other deployments at most.
-    async fn read_now(&self, sites: &mut [PendingSite<'_>], pause: Duration) {
         let Rollout { clients, client, .. } = self.rollout;
-        let reading_of_all = clients.read_sites(client, (sites.len(), self.account_sites), pause).await;
-        let Some(ListedSites { by_id, gaps }) = reading_of_all.listed() else {
-            return self.read_each(sites).await;
-        };
-        // The listing may have been requested by another deployment, which does not know the secrets of this one.
-        for gap in gaps {
-            log::warn!("cannot read the sites after the upload: {}", client.clean(gap));
-        }
-        for pending in sites {
-            match by_id.get(&pending.target.site.id) {
-                Some(site) => pending.reading = reading(client.clean_site(site)),
-                None if gaps.is_empty() => pending.reading = SiteReading::Missing,
-                None => {}
+        let attempt = async {
+            // A quarter of the time may pass while others join.
+            let counts = (sites.len(), self.account_sites);
+            let shared = clients.read_sites(client, counts, limit / 4).await;
+            let Some(ListedSites { by_id, gaps }) = shared.listed() else {
+                return self.read_each(sites).await;
+            };
+            // The listing may have been requested by another deployment, which does not know the secrets of this one.
+            for gap in gaps {
+                log::warn!("cannot read the sites after the upload: {}", client.clean(gap));
             }
+            for pending in sites {
+                match by_id.get(&pending.target.site.id) {
+                    Some(site) => pending.reading = reading(client.clean_site(site)),
+                    None if gaps.is_empty() => pending.reading = SiteReading::Missing,
+                    None => {}
+                }
+            }
+        };
+        if timeout(limit, attempt).await.is_err() {
+            log::warn!("cannot read the sites after the upload: no response in time");
         }
     }
 
@@ -174,10 +174,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 const MAX_RESERVE: Duration = Duration::from_secs(1);
 
 impl Pauses {
-    fn over(span: Duration) -> Self {
-        Self { span, is_last: false }
-    }
-
     /// Returns an eighth of the elapsed time, so that a slow edge is checked less and less often; `None` after the
     /// last.
     fn next(&mut self, left: Duration) -> Option<Duration> {
@@ -225,7 +221,7 @@ mod tests {
             (2_000, 600, Some(100), true),
             (2_000, 500, None, false),
         ] {
-            let mut pauses = Pauses::over(ms(span));
+            let mut pauses = Pauses { span: ms(span), is_last: false };
             let found = (pauses.next(ms(left)), pauses.is_last);
             assert_eq!(found, (pause.map(ms), is_last), "{left} of {span} ms are left");
             assert!(!is_last || pauses.next(ms(span)).is_none());

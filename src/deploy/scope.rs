@@ -14,9 +14,9 @@ use crate::hint::Hint;
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::Outcome;
-use crate::plan::{Account, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf};
+use crate::plan::{Account, Action, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf};
 use crate::report::{Report, SiteReport};
-use crate::settings::Verify;
+use crate::settings::{Settings, Verify};
 use crate::sightings::EdgeFindings;
 use crate::state::{ServiceDeployments, StoredLeaf};
 use crate::text;
@@ -38,7 +38,7 @@ pub(super) struct Scope<'a, 'l> {
     pub(super) deployments: &'a ServiceDeployments,
     /// The record of each site that an earlier upload of this leaf did not reach.
     pub(super) missed: &'a HashMap<u64, u64>,
-    pub(super) verify: Verify,
+    pub(super) settings: &'a Settings,
     pub(super) allow: Allow,
     /// If this run is a retry by `sync`: when the deployment became pending.
     pub(super) repeats_since: Option<OffsetDateTime>,
@@ -114,24 +114,20 @@ impl<'l> Scope<'_, 'l> {
         Some(NotNeeded::Superseded { lineage: later.lineage.clone(), issued: later.leaf.not_before })
     }
 
-    /// Whether a site must get the certificate.
-    fn wants(&self, site: &Site) -> bool {
-        self.requests(site) && self.superseded_on(site).is_none()
-    }
-
     /// The sites that must get the certificate.
     fn wanted(&self) -> impl Iterator<Item = &'l Site> {
-        self.account.sites.iter().copied().filter(|site| self.wants(site))
+        let is_wanted = |site: &&Site| self.requests(site) && self.superseded_on(site).is_none();
+        self.account.sites.iter().copied().filter(is_wanted)
     }
 
     /// Whether what the edges serve decides anything.
     pub(super) fn needs_survey(&self) -> bool {
-        self.verify != Verify::Off && !(self.force && self.allow.guards.allow_older)
+        self.settings.verify != Verify::Off && !(self.force && self.allow.guards.allow_older)
     }
 
     /// A view of an edge; if verification is required, every address must be reached.
     pub(super) fn new_view(&self) -> EdgeView {
-        EdgeView::new(self.verify == Verify::Require)
+        EdgeView::new(self.settings.verify == Verify::Require)
     }
 
     /// The sites that serve each record that may be replaced. If it may hold a later leaf, only those that must get the
@@ -190,10 +186,9 @@ impl<'l> Scope<'_, 'l> {
         let none = HashMap::new();
         let request = PlanRequest {
             covers: &|domain| self.names.cover(domain),
-            domains: self.domains,
+            unwanted: &|site| self.unwanted(site),
             later_leaf: &|record| self.later_leaf(record),
             keeps_names: &|record| self.keeps_names(record),
-            not_needed: &self.not_needed(),
             missed: if self.force { &none } else { self.missed },
             allow: self.allow,
         };
@@ -218,19 +213,16 @@ impl<'l> Scope<'_, 'l> {
         (is_current || known.peek().is_some()) && known.flatten().all(covers)
     }
 
-    /// The requested sites that need no deployment: other lineages supersede this one there, or they have the leaf.
-    pub(super) fn not_needed(&self) -> HashMap<u64, NotNeeded> {
+    /// Why a site is left alone: it was not requested, another lineage supersedes this one there, or it has the leaf.
+    pub(super) fn unwanted(&self, site: &Site) -> Option<Action> {
+        if !self.requests(site) {
+            return Some(Action::Ignore);
+        }
         let listing = self.account.listing;
-        let requested = self.account.sites.iter().filter(|site| self.requests(site));
-        let not_needed = requested.filter_map(|site| {
-            let is_bound_to_leaf = |record| !listing.is_deleted(record) && self.is_up_to_date(site, record);
-            let is_current = || site.config_synced && site.cert_id.is_some_and(is_bound_to_leaf);
-            let reason = self
-                .superseded_on(site)
-                .or_else(|| (!self.force && is_current()).then_some(NotNeeded::Current))?;
-            Some((site.id, reason))
-        });
-        not_needed.collect()
+        let is_bound_to_leaf = |record| !listing.is_deleted(record) && self.is_up_to_date(site, record);
+        let is_current = || !self.force && site.config_synced && site.cert_id.is_some_and(is_bound_to_leaf);
+        let reason = self.superseded_on(site).or_else(|| is_current().then_some(NotNeeded::Current));
+        reason.map(Action::NotNeeded)
     }
 
     /// Whether a record is known to hold the leaf.
@@ -245,7 +237,7 @@ impl<'l> Scope<'_, 'l> {
             // Another upload does not make an address respond.
             Some(view) => view.is_current() || holds_leaf && !view.may_change(),
             // A handshake cannot show the certificate of a site without HTTPS.
-            None => holds_leaf && (self.verify == Verify::Off || !site.serves_https()),
+            None => holds_leaf && (self.settings.verify == Verify::Off || !site.serves_https()),
         }
     }
 
@@ -270,11 +262,12 @@ impl<'l> Scope<'_, 'l> {
     /// What the handshakes with the edge of a site showed: those before the uploads, and `later` ones if there were any.
     pub(super) fn findings(&self, site: &Site, later: Option<&EdgeView>, outcome: &Outcome) -> EdgeFindings {
         let views = self.survey.view(site.id).into_iter().chain(later);
-        // Visitors get no certificate, or nothing will show which.
-        let is_void = !site.serves_https() || self.verify == Verify::Off && outcome.is_deployed();
+        // Visitors get no certificate or that of another lineage, or nothing will show which.
+        let is_unseen = self.settings.verify == Verify::Off && outcome.is_deployed();
+        let is_void = is_unseen || !site.serves_https() || *outcome == Outcome::Superseded;
         (!is_void).then(|| views.map(|view| view.sightings(&self.leaf, self.now)).collect())
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

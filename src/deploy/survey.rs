@@ -7,9 +7,8 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::timeout;
 
-use super::Deployment;
-use super::rollout::Rollout;
 use super::scope::{Scope, SurveyGroup};
+use super::{Deployment, Rollout};
 use crate::api::Site;
 use crate::clock::Deadline;
 use crate::leaf::Leaf;

@@ -6,8 +6,8 @@
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
+use super::Rollout;
 use super::pending_site::StoredRecord;
-use super::rollout::Rollout;
 use super::verdict::{failed_outcome, failed_upload, unconfirmed, unused};
 use crate::api::{MAX_CONCURRENT_REQUESTS, Record, RequestError, Timestamp, UploadBody, Uploaded};
 use crate::cert::Certificate;

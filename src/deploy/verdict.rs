@@ -39,12 +39,7 @@ struct Verdict {
 }
 
 /// Reports the sites that the plan leaves as they are.
-pub(super) fn report_untouched(
-    plan: &Plan<'_>,
-    scope: &Scope<'_, '_>,
-    settings: &Settings,
-    report: &mut Report,
-) {
+pub(super) fn report_untouched(plan: &Plan<'_>, scope: &Scope<'_, '_>, report: &mut Report) {
     for target in &plan.targets {
         let (site, mut edge) = (target.site, None);
         let verdict = match (&target.action, site.cert_id) {
@@ -52,7 +47,7 @@ pub(super) fn report_untouched(
             (Action::NotNeeded(NotNeeded::Current), _) => {
                 let view = scope.survey.view(site.id);
                 edge = view.map(EdgeView::served_of);
-                Verdict::current(site, view, settings)
+                Verdict::current(site, view, scope.settings)
             }
             (Action::NotNeeded(NotNeeded::Superseded { lineage, issued }), _) => {
                 Verdict::new(Outcome::Superseded, superseded_reason(lineage, *issued))
@@ -63,23 +58,15 @@ pub(super) fn report_untouched(
             (Action::Ignore, None) => Verdict::new(Outcome::Skipped, "not requested"),
             _ => continue,
         };
-        let findings = match target.action {
-            Action::Ignore | Action::NotNeeded(NotNeeded::Superseded { .. }) => None,
-            _ => scope.findings(site, None, &verdict.outcome),
-        };
+        let findings = scope.findings(site, None, &verdict.outcome);
         verdict.add_to(report, target, site, (edge, findings));
     }
 }
 
 /// Reports a site that an upload was made for.
-pub(super) fn report_pending(
-    pending: &PendingSite<'_>,
-    scope: &Scope<'_, '_>,
-    settings: &Settings,
-    report: &mut Report,
-) {
+pub(super) fn report_pending(pending: &PendingSite<'_>, scope: &Scope<'_, '_>, report: &mut Report) {
     let edge = pending.is_edge_checked.then(|| pending.view.served_of());
-    let verdict = Verdict::of(pending, settings);
+    let verdict = Verdict::of(pending, scope.settings);
     let cert_id = match (pending.stored, &verdict.outcome) {
         // Even if the site could not be read: its edge shows the leaf.
         (Ok(StoredRecord { id, contradiction: None, .. }), Outcome::Served) => Some(*id),

@@ -49,15 +49,13 @@ pub(crate) enum NotNeeded {
 pub(crate) struct PlanRequest<'a> {
     /// Whether the new certificate covers a domain.
     pub(crate) covers: &'a dyn Fn(&Domain) -> bool,
-    /// The sites that must get it; empty means every covered one.
-    pub(crate) domains: &'a [Domain],
+    /// `None` if a covered site must get the certificate; else `NotNeeded` or `Ignore`.
+    pub(crate) unwanted: &'a dyn Fn(&Site) -> Option<Action>,
     /// Returns the leaf in a record if the new one is not to replace it, because it was issued later.
     pub(crate) later_leaf: &'a dyn Fn(u64) -> Option<RecordLeaf>,
     /// Whether the new certificate covers all names of what a record is known to hold. Another client may have replaced that
     /// if no listed site is bound to the record.
     pub(crate) keeps_names: &'a dyn Fn(u64) -> bool,
-    /// The sites that need no deployment, by id.
-    pub(crate) not_needed: &'a HashMap<u64, NotNeeded>,
     /// The record of each site that an earlier upload of the leaf did not reach, by site.
     pub(crate) missed: &'a HashMap<u64, u64>,
     pub(crate) allow: Allow,
@@ -69,22 +67,6 @@ pub(crate) struct Allow {
     /// To set `cert_id` of a site that is bound to another record.
     pub(crate) rebind: bool,
     pub(crate) guards: Guards,
-}
-
-impl PlanRequest<'_> {
-    /// Whether a covered site was requested and needs the deployment.
-    fn is_wanted(&self, site: &Site) -> bool {
-        self.is_requested(site) && !self.not_needed.contains_key(&site.id)
-    }
-
-    fn is_requested(&self, site: &Site) -> bool {
-        self.domains.is_empty() || self.domains.contains(&site.domain)
-    }
-
-    /// Why a site that was requested needs no deployment.
-    fn why_not_needed(&self, site: &Site) -> Option<&NotNeeded> {
-        self.not_needed.get(&site.id).filter(|_| self.is_requested(site))
-    }
 }
 
 /// The minimal uploads that bring the certificate to every wanted site, and the action for each covered site.

@@ -117,10 +117,15 @@ impl Model {
         })
     }
 
-    fn not_needed(&self) -> HashMap<u64, NotNeeded> {
+    /// Why a covered site must not get the certificate.
+    fn unwanted(&self, id: u64) -> Option<Action> {
+        let domain = self.sites[usize::try_from(id).unwrap() - 1].domain;
+        if !self.requested.is_empty() && !self.requested.contains(&domain) {
+            return Some(Action::Ignore);
+        }
         let superseded = NotNeeded::Superseded { lineage: "other".into(), issued: LATER };
-        let reason = |is_current: bool| if is_current { NotNeeded::Current } else { superseded.clone() };
-        self.not_needed.iter().map(|(id, is_current)| (*id, reason(*is_current))).collect()
+        let is_current = self.not_needed.get(&id)?;
+        Some(Action::NotNeeded(if *is_current { NotNeeded::Current } else { superseded }))
     }
 
     fn record(&self, id: u64) -> Option<&ModelRecord> {
@@ -363,15 +368,13 @@ fn check_plans(accounts: u64) {
             let leaf = Leaf { fingerprint, names, not_before: LATER, not_after: LATER, issuer };
             model.newer.contains(&id).then_some(RecordLeaf { leaf, is_certain: true, must_stay: false })
         };
-        let requested: Vec<Domain> = model.requested.iter().map(|domain| domains[*domain].clone()).collect();
         let index = |domain: &Domain| domains.iter().position(|other| other == domain).unwrap();
         let covers = |domain: &Domain| model.is_covered[index(domain)];
         let request = PlanRequest {
             covers: &covers,
-            domains: &requested,
+            unwanted: &|site| model.unwanted(site.id),
             later_leaf: &later_leaf,
             keeps_names: &|record| model.kept.contains(&record),
-            not_needed: &model.not_needed(),
             missed: &HashMap::new(),
             allow: model.allow,
         };

@@ -20,7 +20,6 @@ struct Unplaced<'a> {
 struct Planner<'p, 'a> {
     listing: &'a IndexedListing,
     request: &'p PlanRequest<'p>,
-    covered: Vec<&'a Site>,
     /// The index of the upload for each host.
     uploads: HashMap<&'a str, usize>,
     plan: Plan<'a>,
@@ -28,16 +27,22 @@ struct Planner<'p, 'a> {
 
 impl<'a> Plan<'a> {
     pub(crate) fn new(account: &Account<'a>, request: &PlanRequest<'_>) -> Self {
-        let covered = account.sites.iter().copied().filter(|site| (request.covers)(&site.domain)).collect();
         let (uploads, plan) = (HashMap::new(), Plan::default());
-        Planner { listing: account.listing, request, covered, uploads, plan }.plan()
+        Planner { listing: account.listing, request, uploads, plan }.plan(&account.sites)
     }
 }
 
 impl<'a> Planner<'_, 'a> {
-    fn plan(mut self) -> Plan<'a> {
-        let wanted = self.covered.iter().copied().filter(|site| self.request.is_wanted(site));
-        let (unbound, bound): (Vec<&Site>, Vec<&Site>) = wanted.partition(|site| site.is_unbound());
+    fn plan(mut self, sites: &[&'a Site]) -> Plan<'a> {
+        let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
+        for &site in sites.iter().filter(|site| (self.request.covers)(&site.domain)) {
+            match (self.request.unwanted)(site) {
+                None => wanted.push(site),
+                Some(action) => unwanted.push((site, action)),
+            }
+        }
+        let (unbound, bound): (Vec<&Site>, Vec<&Site>) =
+            wanted.into_iter().partition(|site| site.is_unbound());
         let blocked: Vec<Unplaced<'a>> = bound.into_iter().filter_map(|site| self.replace(site)).collect();
         let unbound =
             unbound.into_iter().map(|site| Unplaced { site, blocker: None, domains: vec![&site.domain] });
@@ -55,7 +60,15 @@ impl<'a> Planner<'_, 'a> {
             }
         }
         self.plan.can_rebind = self.can_rebind();
-        self.add_unwanted(replacing);
+        // The uploads may have an effect on the other sites.
+        let creation = self.plan.uploads.iter().position(|upload| upload.replaces.is_empty());
+        let unwanted = unwanted.into_iter().map(|(site, unwanted)| {
+            let created = creation.filter(|_| site.is_unbound()).map(Action::Create);
+            let effect = replacing(site).map(Action::Replace).or(created);
+            let effect = effect.filter(|_| unwanted != Action::NotNeeded(NotNeeded::Current));
+            Target { site, wanted: false, action: effect.unwrap_or(unwanted) }
+        });
+        self.plan.targets.extend(unwanted);
         self.plan
     }
 
@@ -139,24 +152,6 @@ impl<'a> Planner<'_, 'a> {
         let mut left = targets.iter().filter(|target| matches!(target.action, Action::Leave(_)));
         let has_record = !uploads.is_empty() || left.any(|target| self.guard(&target.site.domain).is_none());
         has_record && !self.request.allow.rebind
-    }
-
-    /// Adds the covered sites that are not wanted or need no deployment, with the effect of the uploads on them.
-    fn add_unwanted(&mut self, replacing: impl Fn(&Site) -> Option<usize>) {
-        let uploads = &self.plan.uploads;
-        let creation = uploads.iter().position(|upload| upload.replaces.is_empty());
-        for site in self.covered.iter().filter(|site| !self.request.is_wanted(site)) {
-            let action = match self.request.why_not_needed(site) {
-                Some(NotNeeded::Current) => Action::NotNeeded(NotNeeded::Current),
-                reason => {
-                    let created = creation.filter(|_| site.is_unbound()).map(Action::Create);
-                    let effect = replacing(site).map(Action::Replace).or(created);
-                    let unaffected = || reason.cloned().map_or(Action::Ignore, Action::NotNeeded);
-                    effect.unwrap_or_else(unaffected)
-                }
-            };
-            self.plan.targets.push(Target { site, wanted: false, action });
-        }
     }
 
     fn assign(&mut self, site: &'a Site, action: Action) {

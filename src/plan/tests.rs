@@ -69,10 +69,9 @@ impl Listed {
         let leaf = RecordLeaf { leaf, is_certain: true, must_stay: self.must_stay };
         let request = PlanRequest {
             covers: &|domain| ["a.example", "b.example"].contains(&domain.host()),
-            domains: &[],
+            unwanted: &|_| None,
             later_leaf: &|_| self.is_newer.then(|| leaf.clone()),
             keeps_names: &|_| self.keeps_names,
-            not_needed: &HashMap::new(),
             missed: &HashMap::new(),
             allow,
         };

@@ -209,11 +209,11 @@ impl Source {
 
     /// The flags that name the lineage for a shell in any directory.
     pub(crate) fn flags(&self) -> String {
+        use AcmeClient as C;
         let word = |path: &Path| {
             let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             shell_word(&crate::text::path(&absolute))
         };
-        use AcmeClient as C;
         // The directories of these clients may hold several lineages.
         let is_shared =
             matches!(self.client, C::Files | C::Lego | C::Acmed | C::SimpleAcme | C::Step | C::Tailscale);

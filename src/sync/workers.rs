@@ -130,7 +130,7 @@ impl<'a> Workers<'_, 'a> {
         if journal.has_other_names {
             return Ok(Ended::Deferred);
         }
-        let _permit = account.clients.write_permit().await;
+        let _permit = account.clients.writes.acquire().await;
         journal.finish(result, report).await;
         if let Some(error) = journal.take_write_error() {
             report.fail(error);

@@ -13,11 +13,11 @@ pub(crate) use self::world::{
 };
 pub(crate) use super::journal::recorded_sites;
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
-use super::rollout::{pending_sites, report_gaps, report_results};
 use super::scope::Scope;
 use super::survey::{Survey, tried};
 use super::upload::{UploadResult, unverified_findings};
 use super::verdict::{failed_outcome, failed_upload, report_untouched, unused};
+use super::{pending_sites, report_gaps, report_results};
 use crate::api::{AttemptError, RequestError, SavedSite, Site};
 use crate::error::{CommandError, Diagnostic as _, ErrorKind};
 use crate::leaf::Leaf;
@@ -106,7 +106,7 @@ impl ModelDeployment<'_> {
             account: &account,
             deployments: self.deployments,
             missed: self.missed,
-            verify: self.settings.verify,
+            settings: self.settings,
             allow: Allow { rebind: self.settings.rebind, guards: self.guards },
             repeats_since: self.repeats_since,
             force: self.force,
@@ -126,7 +126,7 @@ impl ModelDeployment<'_> {
             return None;
         }
         self.carry_out(world, &plan, &scope, report)?;
-        report_untouched(&plan, &scope, self.settings, report);
+        report_untouched(&plan, &scope, report);
         Some(Ok(()))
     }
 
@@ -171,7 +171,7 @@ impl ModelDeployment<'_> {
         if !sites.is_empty() {
             self.wait(world, &mut sites);
         }
-        report_results(plan, &results, &sites, scope, self.settings, report);
+        report_results(plan, &results, &sites, scope, report);
         Some(())
     }
 

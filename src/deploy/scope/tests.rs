@@ -12,7 +12,7 @@ use crate::clock::Deadline;
 use crate::deploy::left_behind::{left_behind, left_by_renewal};
 use crate::deploy::survey::{Surveyor, tried};
 use crate::outcome::ChangedRecords;
-use crate::plan::{Action, IndexedListing};
+use crate::plan::IndexedListing;
 use crate::runtime::Runtime;
 use crate::settings::Guards;
 use crate::source::Source;
@@ -46,6 +46,14 @@ fn state(leaf: &Leaf) -> LineageState {
     let changed = ChangedRecords { stored: vec![5], ..ChangedRecords::default() };
     state.finish((0, None), served(), &changed, &options, leaf.not_before);
     state
+}
+
+/// Why a site that was requested needs no deployment.
+pub(in super::super) fn not_needed(scope: &Scope<'_, '_>, site: &Site) -> Option<NotNeeded> {
+    match scope.unwanted(site)? {
+        Action::NotNeeded(reason) => Some(reason),
+        _ => None,
+    }
 }
 
 /// An account, and a lineage `own` with a leaf for `a.example` that was issued today.
@@ -102,7 +110,7 @@ impl Scene {
             account: &account,
             deployments: &self.deployments,
             missed: &self.missed,
-            verify: self.verify,
+            settings: &Settings { verify: self.verify, ..Settings::example() },
             allow: Allow { rebind: false, guards: self.guards },
             repeats_since: self.repeats_since,
             force: self.force,
@@ -121,7 +129,7 @@ impl Scene {
 
     /// Whether site 1 needs no deployment, and why.
     fn not_needed(self) -> Option<NotNeeded> {
-        self.decide(|scope| scope.not_needed().remove(&1))
+        self.decide(|scope| not_needed(scope, scope.account.sites[0]))
     }
 
     fn action(self) -> Action {
@@ -413,6 +421,7 @@ fn findings_say_what_visitors_get() {
         (true, Verify::Off, Outcome::Synced, false),
         (true, Verify::Off, Outcome::Stale, true),
         (false, Verify::Auto, Outcome::Synced, false),
+        (true, Verify::Auto, Outcome::Superseded, false),
     ] {
         let scene = Scene::with(|scene| {
             (scene.sites[0]["https_enabled"], scene.verify) = (json!(https), verify);
