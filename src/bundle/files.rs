@@ -16,9 +16,9 @@ pub struct Files {
     #[serde(with = "recorded_path")]
     pub cert: PathBuf,
     /// Issuers that are not in `cert` (`ca.cer`, `NAME.issuer.crt`). The file may be missing.
-    #[serde(with = "recorded_path::option")]
+    #[serde(with = "recorded_path")]
     pub issuers: Option<PathBuf>,
     /// `None` means that the key is not read: it is not checked, and nothing can be deployed.
-    #[serde(with = "recorded_path::option")]
+    #[serde(with = "recorded_path")]
     pub key: Option<PathBuf>,
 }

@@ -2,60 +2,37 @@
 //! UTF-8 is stored as bytes, any other as text.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
-use serde_json::Value;
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Spelling {
-    Text(String),
+enum Spelling<P> {
+    Text(P),
     Bytes(OsString),
 }
 
-impl From<Spelling> for PathBuf {
-    fn from(spelling: Spelling) -> Self {
-        match spelling {
-            Spelling::Text(text) => text.into(),
-            Spelling::Bytes(bytes) => bytes.into(),
-        }
-    }
-}
-
-pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+/// Writes the path of a field that is a `PathBuf` or an `Option<PathBuf>`.
+pub(crate) fn serialize<'p, S: Serializer>(
+    path: impl Into<Option<&'p PathBuf>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let Some(path) = path.into() else { return serializer.serialize_none() };
     match path.to_str() {
         Some(text) => serializer.serialize_str(text),
         None => path.as_os_str().serialize(serializer),
     }
 }
 
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    Spelling::deserialize(deserializer).map(Into::into)
-}
-
-/// A path as it is recorded.
-pub(crate) fn to_value(path: &Path) -> Value {
-    serialize(path, serde_json::value::Serializer).unwrap_or_default()
-}
-
-/// The adapter for an optional path.
-pub(crate) mod option {
-    use super::{Deserialize as _, Deserializer, PathBuf, Serializer, Spelling};
-
-    #[expect(clippy::ref_option, reason = "serde passes the field")]
-    pub(crate) fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
-        match path {
-            Some(path) => super::serialize(path, serializer),
-            None => serializer.serialize_none(),
-        }
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<PathBuf>, D::Error> {
-        Ok(Option::<Spelling>::deserialize(deserializer)?.map(Into::into))
-    }
+/// Reads it; only an optional one can be `null`.
+pub(crate) fn deserialize<'de, D: Deserializer<'de>, P: Deserialize<'de> + From<PathBuf>>(
+    deserializer: D,
+) -> Result<P, D::Error> {
+    Ok(match Spelling::deserialize(deserializer)? {
+        Spelling::Text(path) => path,
+        Spelling::Bytes(bytes) => PathBuf::from(bytes).into(),
+    })
 }
 
 #[cfg(test)]
@@ -66,7 +43,7 @@ mod tests {
     #[derive(Debug, PartialEq, Eq, serde::Serialize, Deserialize)]
     struct Recorded(
         #[serde(with = "crate::file::recorded_path")] PathBuf,
-        #[serde(with = "crate::file::recorded_path::option")] Option<PathBuf>,
+        #[serde(with = "crate::file::recorded_path")] Option<PathBuf>,
     );
 
     #[test]

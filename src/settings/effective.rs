@@ -3,7 +3,7 @@
 //! A value is shown as it would be written, but only the length of the API key, a proxy without its credentials, and no
 //! invalid value, because it may be a misplaced secret.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -136,7 +136,7 @@ fn text(key: &str, layer: &Layer) -> Option<String> {
     match layer.values().get(key)? {
         bare @ (Value::Bool(_) | Value::Number(_)) => Some(bare.to_string()),
         // Any text is a path, too.
-        value => recorded_path::deserialize(value).ok().map(|value| path(&value)),
+        value => recorded_path::deserialize(value).ok().map(|value: PathBuf| path(&value)),
     }
 }
 

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::trust_anchors::is_keyword;
 use super::value::{Switch, choice, quiet};
 use super::{BaseUrl, EdgeAddresses, ProxySetting, RecordName, Seconds, Verify};
-use crate::file::recorded_path::{self, option::serialize as as_path};
+use crate::file::recorded_path::{self, serialize as as_path};
 
 /// Prefix of the environment variables.
 const PREFIX: &str = "EDGECERT_";
@@ -188,7 +188,7 @@ fn as_text<T: Display, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok,
 
 /// Reads a path as it is: it may be any bytes, with blanks at the ends.
 pub(super) fn path<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
-    let path = recorded_path::deserialize(from).ok().filter(|path| !path.as_os_str().is_empty());
+    let path = recorded_path::deserialize(from).ok().filter(|path: &PathBuf| !path.as_os_str().is_empty());
     path.map(Some).ok_or_else(|| D::Error::custom("expected a path in quotes"))
 }
 

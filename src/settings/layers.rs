@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::api_key::KeyLocation;
@@ -181,7 +181,8 @@ fn read_variables(env: &Env) -> (Layer, Origins) {
     for key in Layer::keys() {
         let name = variable(&key);
         let Some(raw) = env.raw(&name) else { continue };
-        let read = Layer::one(&key, recorded_path::to_value(Path::new(raw)));
+        let value = recorded_path::serialize(&PathBuf::from(raw), serde_json::value::Serializer);
+        let read = Layer::one(&key, value.unwrap_or_default());
         let error = read.as_ref().err().map(|reason| SettingsError::new(format_args!("{name}: {reason}")));
         layer = layer.or(&read.unwrap_or_default());
         origins.insert(key, Origin { place: format!("variable {name}"), error });

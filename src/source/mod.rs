@@ -57,7 +57,7 @@ pub(crate) struct Source {
     #[serde(flatten)]
     pub(crate) files: Files,
     /// The lineage's directory: the one that was named, else that of the certificate.
-    #[serde(with = "recorded_path::option")]
+    #[serde(with = "recorded_path")]
     pub(crate) directory: Option<PathBuf>,
     /// The `[[lineage]]` entry to deploy it for, if that differs from the lineage itself: see `LineageEntry::target`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
