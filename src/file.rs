@@ -55,24 +55,19 @@ pub(crate) fn default_deadline() -> Deadline {
 /// Reads a whole file of at most `max_bytes`. Pipes and other special files have a time limit: a pipe without a writer
 /// would block the run forever.
 pub(crate) fn read(path: &Path, max_bytes: u64, deadline: Deadline) -> Result<Vec<u8>, ReadError> {
-    let read = || {
-        if is_in_memory(path) {
-            return memory::read(path);
-        }
-        let file = open(path, OpenOptions::new().read(true))?;
-        if file.metadata()?.is_file() {
-            read_now(&file, max_bytes)
-        } else {
-            read_stream(&file, max_bytes, deadline.left().min(READ_TIMEOUT))
-        }
+    let bytes = if is_in_memory(path) {
+        memory::read(path)
+    } else {
+        let file = open(path, OpenOptions::new().read(true));
+        file.and_then(|file| read_opened(&file, max_bytes, deadline.left().min(READ_TIMEOUT)))
     };
-    within(path, max_bytes, read())
+    within(path, max_bytes, bytes)
 }
 
 /// Reads a whole regular file of at most `max_bytes`.
 pub(crate) fn read_regular(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
     let file = open_regular(path, OpenOptions::new().read(true));
-    within(path, max_bytes, file.and_then(|file| read_now(&file, max_bytes)))
+    within(path, max_bytes, file.and_then(|file| read_opened(&file, max_bytes, READ_TIMEOUT)))
 }
 
 /// Opens a regular file, and fails for any other: opening or reading a pipe would block.
@@ -125,20 +120,13 @@ pub(crate) fn is_mounted_secret(path: &Path) -> bool {
     path.parent().is_some_and(|directory| directory.join("..data").symlink_metadata().is_ok())
 }
 
-/// Reads a file into a buffer of its size, which need not grow: that would leave a copy of a secret behind. Wiping takes
-/// five instructions per byte of the buffer, used or not.
-fn read_now(file: &File, max_bytes: u64) -> io::Result<Vec<u8>> {
-    let capacity = file.metadata()?.len().min(max_bytes) + READ_AHEAD;
-    let mut bytes = Vec::with_capacity(usize::try_from(capacity).unwrap_or_default());
-    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// Reads a pipe or a device until its end, within the time limit.
-fn read_stream(mut file: &File, max_bytes: u64, limit: Duration) -> io::Result<Vec<u8>> {
-    let deadline = Deadline::after(limit);
-    // Large enough for a chain and a key.
-    let mut bytes = Vec::with_capacity(16 << 10);
+/// Reads a file to its end, a pipe or a device within the time limit. The buffer has the size of a regular file and need
+/// not grow: that would leave a copy of a secret behind. Wiping takes five instructions per byte of it, used or not.
+fn read_opened(mut file: &File, max_bytes: u64, limit: Duration) -> io::Result<Vec<u8>> {
+    let (deadline, metadata) = (Deadline::after(limit), file.metadata()?);
+    // A chain and a key need less than 16 KiB.
+    let size = if metadata.is_file() { metadata.len().min(max_bytes) } else { 16 << 10 };
+    let mut bytes = Vec::with_capacity(usize::try_from(size + READ_AHEAD).unwrap_or_default());
     loop {
         let left = Timespec::try_from(deadline.left()).unwrap_or_default();
         match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&left)) {
