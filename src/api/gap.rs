@@ -16,10 +16,8 @@ use crate::text::{count, sanitize};
 pub(crate) struct Gap {
     /// Free of secrets.
     message: String,
-    /// Those of the elements that it may lack; `None`: any.
-    domains: Option<Vec<Domain>>,
-    /// The records that these elements may be bound to; `None`: any.
-    records: Option<Vec<u64>>,
+    /// What is known of the elements that it may lack.
+    hidden: Vec<Unreadable>,
 }
 
 impl Gap {
@@ -45,31 +43,26 @@ impl Gap {
             (is_null && total != Some(0)).then(|| format!("the service sent null as its list of {noun}s")),
             error.map(|error| format!("the service reported an error with its list of {noun}s: {error}")),
         ];
-        messages.into_iter().flatten().map(|message| Self { message, domains: None, records: None }).collect()
+        let gap = |message| Self { message, hidden: vec![Unreadable::default()] };
+        messages.into_iter().flatten().map(gap).collect()
     }
 
     /// The gap that unreadable elements leave.
-    pub(super) fn of_elements(unreadable: Vec<Unreadable>, kind: ListKind) -> Option<Self> {
-        if unreadable.is_empty() {
-            return None;
-        }
-        let number = count(unreadable.len(), "element");
+    pub(super) fn of_elements(hidden: Vec<Unreadable>, kind: ListKind) -> Option<Self> {
+        let number = count(hidden.len(), "element");
         let message = format!("the service's list of {}s has {number} that cannot be read", kind.noun);
-        let shown = unreadable.into_iter().map(|element| (element.domains, element.records));
-        let (domains, records): (Vec<_>, Vec<_>) = shown.unzip();
-        let domains = domains.into_iter().collect::<Option<Vec<_>>>().map(|domains| domains.concat());
-        let records = records.into_iter().collect::<Option<Vec<_>>>().map(|records| records.concat());
-        Some(Self { message, domains, records })
+        (!hidden.is_empty()).then_some(Self { message, hidden })
     }
 
     /// Whether the list may lack an element for a domain that meets the condition.
     pub(crate) fn may_hide(&self, is_relevant: impl Fn(&Domain) -> bool) -> bool {
-        self.domains.as_ref().is_none_or(|domains| domains.iter().any(is_relevant))
+        let mut domains = self.hidden.iter().map(|element| element.domains.as_deref());
+        domains.any(|domains| domains.is_none_or(|domains| domains.iter().any(&is_relevant)))
     }
 
     /// Whether the list may lack a site that is bound to this record.
     pub(crate) fn may_hide_binding(&self, record: u64) -> bool {
-        self.records.as_ref().is_none_or(|records| records.contains(&record))
+        self.hidden.iter().any(|site| site.records.as_ref().is_none_or(|records| records.contains(&record)))
     }
 }
 
@@ -108,11 +101,12 @@ fn reported_error(json: &Value) -> Option<&Value> {
 impl Gap {
     /// The gap of a list that may lack anything.
     pub(crate) fn any() -> Self {
-        Self { message: "truncated".into(), domains: None, records: None }
+        Self { message: "truncated".into(), hidden: vec![Unreadable::default()] }
     }
 
     /// The gap of a list that may only lack sites of other domains, bound to these records.
     pub(crate) fn of_bindings(records: Vec<u64>) -> Self {
-        Self { message: "unreadable".into(), domains: Some(Vec::new()), records: Some(records) }
+        let site = Unreadable { id: None, records: Some(records), domains: Some(Vec::new()) };
+        Self { message: "unreadable".into(), hidden: vec![site] }
     }
 }

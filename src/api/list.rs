@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::envelope::find_list;
 use super::gap::Gap;
-use super::listing::{Items, array_index};
+use super::listing::Items;
 use super::wire::Listed;
 use crate::names::Domain;
 
@@ -24,8 +24,9 @@ impl<T: Listed> List<T> {
     pub(super) fn new(outline: &Value, arrays: Vec<Items<T>>) -> Option<Self> {
         let kind = T::KIND;
         let list = find_list(outline, kind)?;
-        let elements = array_index(list.get(0)).and_then(|index| arrays.into_iter().nth(index));
-        let Items { mut items, unreadable } = elements.unwrap_or_default();
+        let index = list.get(0).and_then(Value::as_u64).and_then(|index| usize::try_from(index).ok());
+        let array = index.and_then(|index| arrays.into_iter().nth(index));
+        let (mut items, unreadable) = array.map(|array| (array.items, array.unreadable)).unwrap_or_default();
         if items.is_empty() && !unreadable.is_empty() {
             return None;
         }

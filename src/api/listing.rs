@@ -3,8 +3,7 @@
 //! Which array of a response is the list is known only at its end, so the elements of all arrays are read, and the
 //! outline around them is kept as a value. Only one element at a time is in memory as text.
 
-use std::sync::Arc;
-
+use bytes::Bytes;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Deserializer, Map, Value, json};
 
@@ -31,7 +30,7 @@ pub(crate) trait Element: Sized {
 }
 
 /// The facts about an element that cannot be read; by default, none is known.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unreadable {
     pub(super) id: Option<u64>,
     /// The record that it is bound to, if any; `None` if that may be any record.
@@ -44,12 +43,6 @@ pub(crate) struct Unreadable {
 pub(crate) struct Items<T> {
     pub(super) items: Vec<T>,
     pub(super) unreadable: Vec<Unreadable>,
-}
-
-impl<T> Default for Items<T> {
-    fn default() -> Self {
-        Self { items: Vec::new(), unreadable: Vec::new() }
-    }
 }
 
 /// Why a response cannot be used.
@@ -79,196 +72,193 @@ const MAX_FIRST_BYTES: usize = 64 << 10;
 /// Nesting of objects around an array.
 const MAX_DEPTH: usize = 16;
 
-/// What comes next.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
-    Value,
-    /// An item of an object or array: a name or an element. Or its end.
-    FirstItem,
-    /// An item that follows a comma.
-    Item,
-    Colon,
-    /// A comma, or the end of the object or array.
-    ItemEnd,
-    End,
-}
+/// The bytes around the name and the value of a field.
+const PUNCTUATION: usize = 3;
+
+/// How much of a response is kept for messages.
+pub(super) const START_BYTES: usize = 4 << 10;
 
 /// Fails if a number exceeds a limit.
 fn at_most(number: usize, max: usize) -> Result<(), JsonError> {
     if number > max { Err(JsonError::TooLarge) } else { Ok(()) }
 }
 
-/// Reads one response.
-pub(super) struct Reader<T> {
+/// Reads one response from a source of chunks, which returns none at the end.
+pub(super) struct Reader<'r, S, T> {
+    source: S,
     /// Its secrets may be in the response.
-    redactor: Arc<Redactor>,
-    /// What has arrived and is not read yet.
-    buffer: Vec<u8>,
-    /// Length of the buffer from which another try is worthwhile: a long element is not read again for every chunk.
-    wanted: usize,
-    next: Next,
-    /// The objects around the position, each with the name of its current field.
-    objects: Vec<(Map<String, Value>, String)>,
-    arrays: Vec<Items<T>>,
-    /// Whether the last array has not ended.
-    is_in_array: bool,
-    /// Its first element.
-    first: Option<Value>,
-    outline: Value,
+    redactor: &'r Redactor,
+    /// The first bytes, for messages.
+    pub(super) start: Vec<u8>,
+    /// Bytes at the end of what has arrived that begin a character.
+    begun: Vec<u8>,
+    /// What has arrived before them.
+    text: String,
+    /// The part of it that is read.
+    position: usize,
+    /// Whether all has arrived.
+    pub(super) is_ended: bool,
+    pub(super) arrays: Vec<Items<T>>,
     /// The memory that elements and outline take.
     bytes: usize,
 }
 
-impl<T: Element> Reader<T> {
-    pub(super) fn new(redactor: Arc<Redactor>) -> Self {
-        Self {
-            redactor,
-            buffer: Vec::new(),
-            wanted: 0,
-            next: Next::Value,
-            objects: Vec::new(),
-            arrays: Vec::new(),
-            is_in_array: false,
-            first: None,
-            outline: Value::Null,
-            bytes: 0,
-        }
+impl<'r, T: Element, S: AsyncFnMut() -> Option<Bytes>> Reader<'r, S, T> {
+    pub(super) fn new(source: S, redactor: &'r Redactor) -> Self {
+        let (start, begun, text, arrays) = (Vec::new(), Vec::new(), String::new(), Vec::new());
+        Self { source, redactor, start, begun, text, position: 0, is_ended: false, arrays, bytes: 0 }
     }
 
-    /// Reads another chunk.
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Result<(), JsonError> {
-        self.buffer.extend_from_slice(chunk);
-        if self.buffer.len() < self.wanted { Ok(()) } else { self.advance(false) }
+    /// Reads the response to its end, and returns the outline. There, an array that is not empty holds its index, its
+    /// length and its first element; in place of one that is large, `{}` or null. An array of values holds them, and null
+    /// for any other element.
+    pub(super) async fn read(&mut self) -> Result<Value, JsonError> {
+        let outline = self.value(1).await?;
+        if self.peek().await.is_none() { Ok(outline) } else { Err(JsonError::Syntax) }
     }
 
-    /// Ends the response. In the outline, an array that is not empty holds its index, its length and its first element;
-    /// in place of one that is large, `{}` or null. An array of values holds them, and null for any other element.
-    pub(super) fn end(mut self) -> Result<(Value, Vec<Items<T>>), JsonError> {
-        self.advance(true)?;
-        if self.next == Next::End { Ok((self.outline, self.arrays)) } else { Err(JsonError::Syntax) }
-    }
-
-    fn advance(&mut self, is_last: bool) -> Result<(), JsonError> {
+    /// Receives another chunk.
+    pub(super) async fn receive(&mut self) {
+        let chunk = (self.source)().await;
+        self.is_ended = chunk.is_none();
+        let chunk = chunk.unwrap_or_default();
+        self.start.extend(chunk.iter().take(START_BYTES - self.start.len()));
+        self.begun.extend(chunk);
         // A character may be cut off: its bytes wait for the next chunk.
-        let begun = self.buffer.iter().rev().take(3).position(|byte| *byte >= 0xc0).map_or(0, |at| at + 1);
-        let begun = self.buffer.split_off(self.buffer.len() - if is_last { 0 } else { begun });
+        let begun = self.begun.iter().rev().take(3).position(|byte| *byte >= 0xc0).map_or(0, |at| at + 1);
+        let begun = self.begun.split_off(self.begun.len() - if self.is_ended { 0 } else { begun });
+        self.text.drain(..std::mem::take(&mut self.position));
         // Bytes that are not UTF-8 are replaced.
-        let text = String::from_utf8(std::mem::take(&mut self.buffer))
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        let mut rest = skip_space(&text);
-        while let Some(length) = self.step(rest, is_last)? {
-            at_most(length, MAX_ELEMENT_BYTES)?;
-            rest = skip_space(rest.get(length..).unwrap_or_default());
-        }
-        at_most(rest.len(), MAX_ELEMENT_BYTES)?;
-        self.wanted = (2 * rest.len()).min(MAX_ELEMENT_BYTES + 1);
-        let read = text.len() - rest.len();
-        self.buffer = text.into_bytes();
-        self.buffer.drain(..read);
-        self.buffer.extend(begun);
-        Ok(())
+        self.text.push_str(&String::from_utf8_lossy(&self.begun));
+        self.begun = begun;
     }
 
-    /// Reads what comes next, and returns its length; `None` if it has not arrived yet.
-    fn step(&mut self, text: &str, is_last: bool) -> Result<Option<usize>, JsonError> {
-        let Some(byte) = text.as_bytes().first() else { return Ok(None) };
-        match (self.next, byte) {
-            (Next::Value, b'{') => {
-                at_most(self.objects.len() + 1, MAX_DEPTH)?;
-                self.objects.push((Map::new(), String::new()));
-                self.next = Next::FirstItem;
-            }
-            (Next::Value, b'[') => {
-                self.arrays.push(Items::default());
-                self.is_in_array = true;
-                self.next = Next::FirstItem;
-            }
-            (Next::Value, _) => {
-                let Some((value, length)) = take_or_skip(text, is_last)? else { return Ok(None) };
-                // A value that serde_json cannot represent: null would count as absent, and its text as a valid value.
-                let raw = || json!({"message": text.get(..length)});
-                self.complete(value.unwrap_or_else(raw))?;
-                return self.keep(length, OUTLINE_FACTOR * length);
-            }
-            (Next::FirstItem | Next::ItemEnd, b']') if self.is_in_array => self.end_array()?,
-            (Next::FirstItem | Next::Item, _) if self.is_in_array => return self.element(text, is_last),
-            (Next::FirstItem | Next::Item, b'"') => {
-                let Some((name, length)) = take(text, is_last)? else { return Ok(None) };
-                self.objects.last_mut().ok_or(JsonError::Syntax)?.1 = name;
-                self.next = Next::Colon;
-                return self.keep(length, OUTLINE_FACTOR * length);
-            }
-            (Next::FirstItem | Next::ItemEnd, b'}') if !self.is_in_array => {
-                let (object, _) = self.objects.pop().ok_or(JsonError::Syntax)?;
-                self.complete(Value::Object(object))?;
-            }
-            (Next::Colon, b':') => self.next = Next::Value,
-            (Next::ItemEnd, b',') => {
-                self.next = Next::Item;
-                return Ok(Some(1));
-            }
-            _ => return Err(JsonError::Syntax),
-        }
-        self.keep(1, OUTLINE_FACTOR)
+    fn rest(&self) -> &str {
+        self.text.get(self.position..).unwrap_or_default()
     }
 
-    fn element(&mut self, text: &str, is_last: bool) -> Result<Option<usize>, JsonError> {
-        let Some((fields, length)) = take_or_skip::<T::Fields>(text, is_last)? else { return Ok(None) };
-        let element = text.get(..length).unwrap_or_default();
-        if self.next == Next::FirstItem {
-            let first = if length <= MAX_FIRST_BYTES { serde_json::from_str(element).ok() } else { None };
-            // Whether it is an object decides which array is the list.
-            let first =
-                first.unwrap_or_else(|| if element.starts_with('{') { json!({}) } else { Value::Null });
-            self.bytes += memory(&first);
-            self.first = Some(first);
+    /// The next byte after white space and byte-order marks; `None` at the end.
+    async fn peek(&mut self) -> Option<u8> {
+        loop {
+            let rest = self.rest().trim_start_matches([' ', '\n', '\r', '\t', '\u{feff}']);
+            let next = rest.bytes().next();
+            self.position = self.text.len() - rest.len();
+            if next.is_some() || self.is_ended {
+                return next;
+            }
+            self.receive().await;
         }
-        let list = self.arrays.last_mut().ok_or(JsonError::Syntax)?;
-        let (read, heap_bytes) = match fields {
-            Some(fields) => T::from_fields(fields, element, &self.redactor),
-            None => (Err(Unreadable::default()), 0),
-        };
-        match read {
-            Ok(item) => list.items.push(item),
-            Err(unreadable) => list.unreadable.push(unreadable),
-        }
-        self.next = Next::ItemEnd;
-        self.keep(length, size_of::<T>().max(size_of::<Unreadable>()) + heap_bytes)
     }
 
-    fn end_array(&mut self) -> Result<(), JsonError> {
-        self.is_in_array = false;
-        let index = self.arrays.len() - 1;
-        let list = self.arrays.last_mut().ok_or(JsonError::Syntax)?;
-        let length = list.items.len() + list.unreadable.len();
-        let numbers = [index, length].map(Value::from).into_iter().filter(|_| length > 0);
-        let described = numbers.chain(self.first.take());
-        let array = T::to_outline(list).unwrap_or_else(|| described.collect());
-        self.complete(Value::Array(array))
+    /// Skips this byte if it comes next.
+    async fn skip(&mut self, byte: u8) -> bool {
+        let is_next = self.peek().await == Some(byte);
+        self.position += usize::from(is_next);
+        is_next
     }
 
-    /// Puts a value where it belongs in the outline.
-    fn complete(&mut self, value: Value) -> Result<(), JsonError> {
-        let Some((object, name)) = self.objects.last_mut() else {
-            (self.outline, self.next) = (value, Next::End);
-            return Ok(());
-        };
-        // Elements are not compared.
-        if object.get(name).is_some_and(|other| other.get(0).is_some() || *other != value) {
-            return Err(JsonError::Ambiguous);
+    /// Skips a comma, after which another item follows, or the end of an object or array.
+    async fn has_more(&mut self, end: u8) -> Result<bool, JsonError> {
+        let is_comma = self.skip(b',').await;
+        if is_comma || self.skip(end).await { Ok(is_comma) } else { Err(JsonError::Syntax) }
+    }
+
+    /// Reads what comes next as soon as it has arrived, and returns its length.
+    async fn take<V>(&mut self, parse: Parse<V>) -> Result<(V, usize), JsonError> {
+        self.peek().await;
+        loop {
+            let rest = self.rest();
+            if let Some((value, length)) = parse(rest, self.is_ended)? {
+                at_most(length, MAX_ELEMENT_BYTES)?;
+                self.position += length;
+                return Ok((value, length));
+            }
+            at_most(rest.len(), MAX_ELEMENT_BYTES)?;
+            // A long element is not read again for every chunk.
+            let wanted = (2 * rest.len()).min(MAX_ELEMENT_BYTES + 1);
+            while !self.is_ended && self.rest().len() < wanted {
+                self.receive().await;
+            }
         }
-        object.insert(std::mem::take(name), value);
-        self.next = Next::ItemEnd;
-        Ok(())
     }
 
-    /// Adds to the memory that is kept, and returns the length of the text.
-    fn keep(&mut self, length: usize, bytes: usize) -> Result<Option<usize>, JsonError> {
+    /// Reads a value for the outline, with this many objects around it if it is one, itself included.
+    async fn value(&mut self, depth: usize) -> Result<Value, JsonError> {
+        if self.skip(b'{').await {
+            return Box::pin(self.object(depth)).await;
+        }
+        if self.skip(b'[').await {
+            return self.array().await;
+        }
+        let (value, length) = self.take(take_or_skip).await?;
+        self.keep(OUTLINE_FACTOR * length)?;
+        // A value that serde_json cannot represent: null would count as absent, and its text as a valid value.
+        let raw = || json!({"message": self.text.get(self.position - length..self.position)});
+        Ok(value.unwrap_or_else(raw))
+    }
+
+    async fn object(&mut self, depth: usize) -> Result<Value, JsonError> {
+        at_most(depth, MAX_DEPTH)?;
+        let mut object = Map::new();
+        let mut has_more = !self.skip(b'}').await;
+        while has_more {
+            let (name, length) = self.take(take::<String>).await?;
+            self.keep(OUTLINE_FACTOR * (length + PUNCTUATION))?;
+            if !self.skip(b':').await {
+                return Err(JsonError::Syntax);
+            }
+            let value = self.value(depth + 1).await?;
+            // Elements are not compared.
+            if object.get(&name).is_some_and(|other| other.get(0).is_some() || *other != value) {
+                return Err(JsonError::Ambiguous);
+            }
+            object.insert(name, value);
+            has_more = self.has_more(b'}').await?;
+        }
+        Ok(Value::Object(object))
+    }
+
+    async fn array(&mut self) -> Result<Value, JsonError> {
+        let (mut list, mut first) = (Items { items: Vec::new(), unreadable: Vec::new() }, None);
+        let mut has_more = !self.skip(b']').await;
+        while has_more {
+            let (fields, length) = self.take(take_or_skip::<T::Fields>).await?;
+            let text = self.text.get(self.position - length..self.position).unwrap_or_default();
+            if first.is_none() {
+                let value = if length <= MAX_FIRST_BYTES { serde_json::from_str(text).ok() } else { None };
+                // Whether it is an object decides which array is the list.
+                let value =
+                    value.unwrap_or_else(|| if text.starts_with('{') { json!({}) } else { Value::Null });
+                self.bytes += memory(&value);
+                first = Some(value);
+            }
+            let (read, heap_bytes) = match fields {
+                Some(fields) => T::from_fields(fields, text, self.redactor),
+                None => (Err(Unreadable::default()), 0),
+            };
+            match read {
+                Ok(item) => list.items.push(item),
+                Err(unreadable) => list.unreadable.push(unreadable),
+            }
+            self.keep(size_of::<T>().max(size_of::<Unreadable>()) + heap_bytes)?;
+            has_more = self.has_more(b']').await?;
+        }
+        let (index, length) = (self.arrays.len(), list.items.len() + list.unreadable.len());
+        let described = first.map(|first| vec![index.into(), length.into(), first]).unwrap_or_default();
+        let array = T::to_outline(&mut list).unwrap_or(described);
+        self.arrays.push(list);
+        Ok(Value::Array(array))
+    }
+
+    /// Adds to the memory that is kept.
+    fn keep(&mut self, bytes: usize) -> Result<(), JsonError> {
         self.bytes += bytes;
-        at_most(self.bytes, MAX_BYTES)?;
-        Ok(Some(length))
+        at_most(self.bytes, MAX_BYTES)
     }
 }
+
+/// Reads a value at the start of a text, which may be the last, and returns its length; `None` if it has not arrived whole.
+type Parse<V> = fn(&str, bool) -> Result<Option<(V, usize)>, JsonError>;
 
 /// An element with all its fields.
 impl Element for Value {
@@ -282,16 +272,6 @@ impl Element for Value {
     fn to_outline(Items { items, unreadable }: &mut Items<Self>) -> Option<Vec<Self>> {
         Some(items.drain(..).chain(unreadable.drain(..).map(|_| Self::Null)).collect())
     }
-}
-
-/// The index of an array of the outline among the arrays, which is its first value; `None` if it is empty.
-pub(super) fn array_index(first: Option<&Value>) -> Option<usize> {
-    usize::try_from(first?.as_u64()?).ok()
-}
-
-/// Skips white space and byte-order marks.
-fn skip_space(text: &str) -> &str {
-    text.trim_start_matches([' ', '\n', '\r', '\t', '\u{feff}'])
 }
 
 /// Reads a value at the start of a text, and returns its length; `None` if it has not arrived whole.

@@ -1,16 +1,16 @@
 //! A response as it arrived. Its JSON and its text are private and are released only after redaction; a downloaded
 //! private key is the one exception.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
 use super::envelope::find_object;
 use super::error::AttemptError;
 use super::list::List;
-use super::listing::{Element, JsonError, Reader};
+use super::listing::{Element, Items, JsonError, Reader, START_BYTES};
 use super::wire::{self, Listed, Uploaded};
 use crate::key::PrivateKey;
 use crate::pem::{self, Block};
@@ -19,14 +19,11 @@ use crate::secret::{Redactor, Secret};
 /// Fields that may hold the reason of an error; the API document does not show its shape.
 const REASON_FIELDS: [&str; 7] = ["error", "message", "msg", "detail", "reason", "errors", "data"];
 
-/// How much of a response is kept for messages.
-const START_BYTES: usize = 4 << 10;
-
-/// A response with any status, read while it arrives.
+/// A response with any status.
 pub(super) struct Response<T = Value> {
-    reader: Reader<T>,
-    /// Why the rest is not read.
-    result: Result<(), JsonError>,
+    /// Its JSON, or why it is not used. It may hold secrets.
+    outline: Result<Value, JsonError>,
+    arrays: Vec<Items<T>>,
     text: Text,
 }
 
@@ -50,71 +47,50 @@ pub(crate) struct Download {
 }
 
 impl<T: Element> Response<T> {
-    /// `is_quoted`: errors may quote it.
-    pub(super) fn new(status: u16, redactor: Arc<Redactor>, is_quoted: bool) -> Self {
-        let reader = Reader::new(Arc::clone(&redactor));
-        Self { reader, result: Ok(()), text: Text { status, start: Vec::new(), redactor, is_quoted } }
-    }
-
-    /// A response that arrived in these chunks.
-    pub(super) fn of<'c>(
+    /// Reads a response while it arrives, until its end or an error. `is_quoted`: errors may quote it.
+    pub(super) async fn receive(
         status: u16,
-        chunks: impl IntoIterator<Item = &'c [u8]>,
         redactor: Arc<Redactor>,
+        is_quoted: bool,
+        source: impl AsyncFnMut() -> Option<Bytes>,
     ) -> Self {
-        let mut response = Self::new(status, redactor, true);
-        let _ = chunks.into_iter().try_for_each(|chunk| response.push(chunk));
-        response
-    }
-
-    /// Reads another chunk. `Break` if no more is needed.
-    pub(super) fn push(&mut self, chunk: &[u8]) -> ControlFlow<()> {
-        let start = &mut self.text.start;
-        start.extend(chunk.iter().take(START_BYTES - start.len()));
-        if self.result.is_ok() {
-            self.result = self.reader.push(chunk);
+        let mut reader = Reader::new(source, &redactor);
+        let outline = reader.read().await;
+        // The text says more than the error.
+        while outline == Err(JsonError::Syntax) && !reader.is_ended && reader.start.len() < START_BYTES {
+            reader.receive().await;
         }
-        match self.result {
-            Ok(()) => ControlFlow::Continue(()),
-            // The text says more than the error.
-            Err(JsonError::Syntax) if self.text.start.len() < START_BYTES => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        }
+        let Reader { start, arrays, .. } = reader;
+        Self { outline, arrays, text: Text { status, start, redactor, is_quoted } }
     }
 }
 
 impl<T: Listed> Response<T> {
     /// Reads a list of sites or records.
     pub(super) fn list(self) -> Result<List<T>, AttemptError> {
-        let Self { reader, result, text } = self;
-        let (outline, arrays) = match result.and_then(|()| reader.end()) {
-            Ok((outline, arrays)) => (Ok(outline), arrays),
-            Err(JsonError::TooLarge) => return Err(AttemptError::TooLarge),
-            Err(error) => (Err(error), Vec::new()),
-        };
-        text.read(outline, |outline| List::new(outline, arrays))
+        if self.outline == Err(JsonError::TooLarge) {
+            return Err(AttemptError::TooLarge);
+        }
+        self.text.read(self.outline, |outline| List::new(outline, self.arrays))
     }
 }
 
 impl Response {
     /// The service's message in an error: the reason in the JSON, or else the start of the body.
     pub(super) fn message(self) -> String {
-        let (json, text) = self.end();
-        text.message(json.ok().as_ref())
+        self.text.message(self.outline.ok().as_ref())
     }
 
     /// Reads a success; `None` from `parse` means that it is not what the endpoint returns.
     pub(super) fn read<T>(self, parse: impl FnOnce(&Value) -> Option<T>) -> Result<T, AttemptError> {
-        let (json, text) = self.end();
-        text.read(json, parse)
+        self.text.read(self.outline, parse)
     }
 
     /// Reads the response to an upload. An unusable one that is JSON is final: the upload may have been carried out, and a
     /// retry would send the private key again.
     pub(super) fn uploaded(self) -> Result<Uploaded, AttemptError> {
-        let (json, text) = self.end();
-        let is_json = json != Err(JsonError::Syntax);
-        let mut uploaded = text.read(json, Uploaded::from_json);
+        let is_json = self.outline != Err(JsonError::Syntax);
+        let mut uploaded = self.read(Uploaded::from_json);
         if let Err(AttemptError::InvalidResponse { is_final, .. }) = &mut uploaded {
             *is_final = is_json;
         }
@@ -123,8 +99,8 @@ impl Response {
 
     /// Reads the downloaded record with this ID, and its key.
     pub(super) fn download(self, id: u64) -> Result<Download, AttemptError> {
-        let (json, text) = self.end();
-        let json = text.require_ok(json)?;
+        let Self { outline, text, .. } = self;
+        let json = text.require_ok(outline)?;
         let is_wanted =
             |download: &Download| download.json.get("id").is_none_or(|found| wire::id(found) == Some(id));
         let download = Download::from_json(&json, &text.redactor).filter(is_wanted);
@@ -133,15 +109,10 @@ impl Response {
 
     /// Accepts any body, even an empty one, unless it says that the request was not carried out.
     pub(super) fn check_ok(self) -> Result<(), AttemptError> {
-        match self.end() {
-            (Err(JsonError::Syntax), _) => Ok(()),
-            (json, text) => text.require_ok(json).map(drop),
+        match self.outline {
+            Err(JsonError::Syntax) => Ok(()),
+            json => self.text.require_ok(json).map(drop),
         }
-    }
-
-    fn end(self) -> (Result<Value, JsonError>, Text) {
-        let Self { reader, result, text } = self;
-        (result.and_then(|()| reader.end()).map(|(json, _)| json), text)
     }
 }
 
@@ -229,6 +200,20 @@ pub(super) fn reason(json: &Value) -> Option<&str> {
         Value::Array(items) => items.iter().find_map(reason),
         Value::Object(map) => REASON_FIELDS.iter().filter_map(|name| map.get(*name)).find_map(reason),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+impl<T: Element> Response<T> {
+    /// A response that arrives in these chunks.
+    pub(super) fn of<'c>(
+        status: u16,
+        chunks: impl IntoIterator<Item = &'c [u8]>,
+        redactor: Arc<Redactor>,
+    ) -> Self {
+        let mut chunks = chunks.into_iter().map(Bytes::copy_from_slice);
+        let response = Self::receive(status, redactor, true, async || chunks.next());
+        futures_util::FutureExt::now_or_never(response).unwrap()
     }
 }
 

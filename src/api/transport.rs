@@ -195,15 +195,16 @@ impl Client {
         request: &Request,
         mut body: reqwest::Response,
     ) -> Result<Response<T>, AttemptError> {
-        let mut response =
-            Response::new(body.status().as_u16(), Arc::clone(&self.redactor), request.is_quoted);
-        let failed = |error| connection_error(error, &self.service.peer);
-        while let Some(chunk) = body.chunk().await.map_err(failed)? {
-            if response.push(&chunk).is_break() {
-                break;
-            }
-        }
-        Ok(response)
+        let (status, redactor, mut result) = (body.status().as_u16(), Arc::clone(&self.redactor), Ok(()));
+        let source = async || {
+            let chunk = body.chunk().await.map_err(|error| connection_error(error, &self.service.peer));
+            chunk.unwrap_or_else(|error| {
+                result = Err(error);
+                None
+            })
+        };
+        let response = Response::receive(status, redactor, request.is_quoted, source).await;
+        result.map(|()| response)
     }
 
     /// The error for a response that is not a success.

@@ -1,8 +1,9 @@
 //! Tests that a response is the same however it arrives, and the limits.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use fastrand::Rng;
+use futures_util::FutureExt as _;
 use serde_json::json;
 
 use super::super::list::List;
@@ -87,9 +88,16 @@ fn garbled(text: &str, rng: &mut Rng) -> Vec<u8> {
 }
 
 fn read<T: Element>(text: impl AsRef<[u8]>, chunk: usize) -> Result<(Value, Vec<Items<T>>), JsonError> {
-    let mut reader = Reader::new(Arc::clone(&REDACTOR));
-    text.as_ref().chunks(chunk).try_for_each(|chunk| reader.push(chunk))?;
-    reader.end()
+    filled(0, text.as_ref(), chunk)
+}
+
+/// Reads a text with a reader that has kept this many bytes before.
+fn filled<T: Element>(bytes: usize, text: &[u8], chunk: usize) -> Result<(Value, Vec<Items<T>>), JsonError> {
+    let mut chunks = text.chunks(chunk).map(Bytes::copy_from_slice);
+    let mut reader = Reader::new(async || chunks.next(), &REDACTOR);
+    reader.bytes = bytes;
+    let outline = reader.read().now_or_never().unwrap()?;
+    Ok((outline, reader.arrays))
 }
 
 fn show_list(bytes: &[u8], chunk: usize) -> String {
@@ -103,7 +111,7 @@ fn show_list(bytes: &[u8], chunk: usize) -> String {
 fn outline(value: &Value, arrays: &mut Vec<Items<Site>>) -> Value {
     match value {
         Value::Array(elements) if !elements.is_empty() => {
-            let mut list = Items::default();
+            let mut list = Items { items: Vec::new(), unreadable: Vec::new() };
             for text in elements.iter().map(Value::to_string) {
                 let fields = serde_json::from_str(&text).map_err(|_| Unreadable::default());
                 match fields.and_then(|fields| Site::from_fields(fields, &text, &REDACTOR).0) {
@@ -152,9 +160,7 @@ fn lists_are_read_alike_in_any_chunks() {
 }
 
 fn parse(text: &str) -> Result<Value, JsonError> {
-    let mut reader = Reader::<Value>::new(Arc::default());
-    reader.push(text.as_bytes())?;
-    reader.end().map(|(json, _)| json)
+    read::<Value>(text, usize::MAX).map(|(json, _)| json)
 }
 
 /// The outline, and of each array the IDs and the number of unreadable elements.
@@ -260,14 +266,6 @@ fn contradictory_responses_are_not_used() {
     assert_eq!(parse(r#"{"total":1,"total":1}"#), Ok(json!({"total": 1})));
 }
 
-/// Reads a text with a reader that something has filled before.
-fn filled<T: Element>(fill: impl Fn(&mut Reader<T>), text: &str) -> Result<(), JsonError> {
-    let mut reader = Reader::new(Arc::default());
-    fill(&mut reader);
-    text.as_bytes().chunks(16 << 10).try_for_each(|chunk| reader.push(chunk))?;
-    reader.end().map(drop)
-}
-
 #[test]
 fn memory_is_limited() {
     let repeat =
@@ -276,10 +274,11 @@ fn memory_is_limited() {
     let small_objects = repeat(r#"{"a":0}"#, 1000);
     let site = format!(r#"{{"id":1,"domain":"a.example","x":{small_objects}}}"#);
     let nearly = MAX_BYTES / 100 * 99;
-    let too_large = Err(JsonError::TooLarge);
-    assert_eq!(filled::<ApiObject<Site>>(|reader| reader.bytes = nearly, &repeat(&site, 4)), too_large);
-    assert_eq!(filled::<Value>(|reader| reader.bytes = nearly, &repeat(&small_objects, 4)), too_large);
-    assert_eq!(filled::<Site>(|reader| reader.bytes = MAX_BYTES - 3000, &repeat("7", 100)), too_large);
+    let too_large = Some(JsonError::TooLarge);
+    let sites = filled::<ApiObject<Site>>(nearly, repeat(&site, 4).as_bytes(), 16 << 10);
+    let values = filled::<Value>(nearly, repeat(&small_objects, 4).as_bytes(), 16 << 10);
+    let numbers = filled::<Site>(MAX_BYTES - 3000, repeat("7", 100).as_bytes(), 16 << 10);
+    assert_eq!([sites.err(), values.err(), numbers.err()], [too_large.clone(), too_large.clone(), too_large]);
     let element = |bytes| format!(r#"[{{"id":1,"domain":"a.example","x":"{}"}}]"#, "y".repeat(bytes));
     let outline = format!(r#"{{"x":"{}","sites":[]}}"#, "y".repeat(MAX_BYTES / OUTLINE_FACTOR));
     for chunk in [16 << 10, usize::MAX] {
