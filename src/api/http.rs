@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Client;
-use reqwest::header::HeaderMap;
 use rustls::RootCertStore;
 
 use super::connection::{connection_error, innermost_reason};
@@ -26,15 +25,10 @@ const READ_TIMEOUT: Duration = Duration::from_secs(25);
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Makes a client that sends these headers with each request.
-pub(super) fn http_client(
-    tls: rustls::ClientConfig,
-    proxy: Option<&Proxy>,
-    headers: HeaderMap,
-) -> Result<Client, SettingsError> {
+/// Makes a client.
+pub(super) fn http_client(tls: rustls::ClientConfig, proxy: Option<&Proxy>) -> Result<Client, SettingsError> {
     let builder = dns::configure(Client::builder())
         .user_agent(concat!("edgecert/", env!("CARGO_PKG_VERSION")))
-        .default_headers(headers)
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .connect_timeout(CONNECT_TIMEOUT)
@@ -82,7 +76,7 @@ pub(crate) fn anonymous_client(
     deadline: Deadline,
 ) -> Result<Client, SettingsError> {
     let tls = tls(roots, is_plain, &TrustStores::default(), deadline)?;
-    http_client(tls, proxy, HeaderMap::new())
+    http_client(tls, proxy)
 }
 
 /// Why a request to another server failed, without its URL and host, which may be secret.

@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
-};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Method, Version};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
@@ -18,7 +16,7 @@ use tokio::time::timeout;
 use super::client::Client;
 use super::connection::connection_error;
 use super::error::AttemptError;
-use super::http::{http_client, no_client, tls};
+use super::http::{http_client, tls};
 use super::limits::Limits;
 use super::listing::Element;
 use super::response::Response;
@@ -65,6 +63,7 @@ impl fmt::Display for Request {
 /// A service, and how it is reached. All tasks that use it share its connections and its limits.
 pub(crate) struct Service {
     pub(super) base_url: BaseUrl,
+    api_key: Secret,
     /// Names the service in errors.
     peer: String,
     pub(super) limits: Limits,
@@ -108,15 +107,15 @@ impl Service {
         if is_http2_offered {
             tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         }
-        let headers = default_headers(&settings.api_key)?;
         let peer = peer(&base_url, proxy.as_ref());
         let connect = Box::new(move || {
-            let client = http_client(tls.clone(), proxy.as_ref(), headers.clone())?;
+            let client = http_client(tls.clone(), proxy.as_ref())?;
             let is_http2 = if is_http2_offered { OnceLock::new() } else { false.into() };
             Ok(Connection { client, is_http2, first: tokio::sync::Mutex::default() })
         });
         let connection = Mutex::new(Arc::new(connect()?));
-        Ok(Self { base_url, peer, limits: Limits::new(), connect, connection })
+        let (api_key, limits) = (settings.api_key.clone(), Limits::new());
+        Ok(Self { base_url, api_key, peer, limits, connect, connection })
     }
 
     /// Waits until another request could be sent, or for as long as one would wait.
@@ -166,8 +165,9 @@ impl Client {
         request: &Request,
     ) -> Result<Response<T>, AttemptError> {
         let first = connection.wait().await;
-        let Service { base_url, peer, limits, .. } = &*self.service;
-        let mut builder = connection.client.request(request.method.clone(), base_url.join(&request.path));
+        let Service { base_url, api_key, peer, limits, .. } = &*self.service;
+        let builder = connection.client.request(request.method.clone(), base_url.join(&request.path));
+        let mut builder = builder.bearer_auth(api_key.expose()).header(ACCEPT, "application/json");
         if let Some(body) = &request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body.clone());
         }
@@ -232,14 +232,6 @@ fn peer(base_url: &BaseUrl, proxy: Option<&Proxy>) -> String {
     let place = |proxy: &Proxy| proxy.variable.map_or_else(|| proxy.text(), |name| format!("in {name}"));
     let proxy = proxy.map(|proxy| format!(" (through the proxy {})", place(proxy)));
     format!("{}{}", base_url.join("").authority(), proxy.unwrap_or_default())
-}
-
-fn default_headers(api_key: &Secret) -> Result<HeaderMap, SettingsError> {
-    let mut bearer = HeaderValue::try_from(format!("Bearer {}", api_key.expose()))
-        .map_err(|_| no_client("the API key has characters that a header cannot carry"))?;
-    bearer.set_sensitive(true);
-    let accept = HeaderValue::from_static("application/json");
-    Ok(HeaderMap::from_iter([(AUTHORIZATION, bearer), (ACCEPT, accept)]))
 }
 
 /// How far a clock that shows `now` is ahead of the `Date` of a response (RFC 9110, section 6.6.1).
