@@ -1,7 +1,8 @@
 //! Classifies failures of the connection: unreachable, too slow, closed, or TLS.
 
-use std::error::Error as _;
+use std::error::Error;
 use std::io;
+use std::iter::successors;
 
 use rustls::{AlertDescription, CertificateError};
 
@@ -10,7 +11,8 @@ use super::error::AttemptError;
 /// The attempt's error for a failure of the HTTP client. The URL is dropped.
 pub(super) fn connection_error(error: reqwest::Error, host: &str) -> AttemptError {
     let error = error.without_url();
-    if let Some((message, hint)) = tls_error(&error).and_then(|error| tls_fault(error, host)) {
+    let tls_error = causes(&error).find_map(|error| error.downcast_ref());
+    if let Some((message, hint)) = tls_error.and_then(|error| tls_fault(error, host)) {
         return AttemptError::Tls { message, hint };
     }
     if error.is_timeout() {
@@ -25,29 +27,23 @@ pub(super) fn connection_error(error: reqwest::Error, host: &str) -> AttemptErro
     AttemptError::NoResponse { message, reason, is_sent }
 }
 
-/// The innermost source of an error: it names the fault, where the outer ones say "error sending request".
+/// An error and its causes.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    successors(Some(error), |&error| {
+        // `source` of an I/O error skips the error that it wraps.
+        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        }
+    })
+}
+
+/// The innermost cause of an error: it names the fault, where the outer ones say "error sending request".
 pub(super) fn innermost_reason(error: &reqwest::Error) -> String {
-    let mut reason = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        reason = inner.to_string();
-        source = inner.source();
-    }
+    let reason = causes(error).last().map(ToString::to_string).unwrap_or_default();
     // Error numbers and links to manuals are noise in the output of a hook.
     let reason = reason.split(" (os error").next().and_then(|reason| reason.split(": https://").next());
     crate::text::sanitize(reason.unwrap_or_default())
-}
-
-/// The TLS error inside an error of the HTTP client.
-fn tls_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
-    if let Some(error) = error.downcast_ref() {
-        return Some(error);
-    }
-    // `source` of an I/O error skips the error that it wraps.
-    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-        Some(inner) => tls_error(inner),
-        None => tls_error(error.source()?),
-    }
 }
 
 /// A fault of the server's TLS and what to do about it; `None` if the connection failed otherwise.

@@ -56,11 +56,6 @@ pub(crate) enum AttemptError {
 }
 
 impl RequestError {
-    /// Whether the same request may succeed later.
-    pub(crate) fn is_retryable(&self) -> bool {
-        self.error.is_retryable()
-    }
-
     /// The status with which the service refused the request.
     pub(crate) fn refused_status(&self) -> Option<u16> {
         match self.error {

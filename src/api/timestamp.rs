@@ -12,10 +12,10 @@ use crate::text::rfc3339;
 pub(crate) enum Timestamp {
     /// To the second.
     At(OffsetDateTime),
-    /// Without an offset: ISO 8601 calls it local, and the time zone is unknown.
-    Local(PrimitiveDateTime),
-    /// A date in UTC.
-    On(Date),
+    /// Without an offset: ISO 8601 calls it local, and the time zone is unknown. As if it were in UTC.
+    Local(OffsetDateTime),
+    /// A date in UTC: its midnight.
+    On(OffsetDateTime),
     /// Untrusted text.
     Unreadable(String),
 }
@@ -44,9 +44,7 @@ impl Timestamp {
     /// The time. A local time is taken as UTC, a date as its midnight in UTC.
     pub(crate) fn at(&self) -> Option<OffsetDateTime> {
         match self {
-            Self::At(at) => Some(*at),
-            Self::Local(local) => Some(local.assume_utc()),
-            Self::On(date) => Some(date.midnight().assume_utc()),
+            Self::At(at) | Self::Local(at) | Self::On(at) => Some(*at),
             Self::Unreadable(_) => None,
         }
     }
@@ -56,10 +54,10 @@ impl Timestamp {
         match self {
             Self::At(shown) => *shown == at,
             Self::Local(shown) => {
-                let offset = (shown.assume_utc() - at).whole_seconds();
+                let offset = (*shown - at).whole_seconds();
                 offset.abs() <= MAX_OFFSET_SECONDS && offset % OFFSET_STEP_SECONDS == 0
             }
-            Self::On(date) => *date == at.to_offset(UtcOffset::UTC).date(),
+            Self::On(shown) => shown.date() == at.to_offset(UtcOffset::UTC).date(),
             Self::Unreadable(_) => false,
         }
     }
@@ -75,14 +73,14 @@ fn parse(text: &str) -> Option<Timestamp> {
     // Not with a sign before the year.
     text.strip_prefix(|c: char| c.is_ascii_digit())?;
     let Some((date, time)) = text.split_once(['T', 't', ' ']) else {
-        return Date::parse(text, &Iso8601::PARSING).ok().map(Timestamp::On);
+        return Some(Timestamp::On(Date::parse(text, &Iso8601::PARSING).ok()?.midnight().assume_utc()));
     };
     let time = time.replace(' ', "").to_ascii_uppercase().replace("UTC", "Z").replace("GMT", "Z");
     let text = format!("{date}T{time}");
     if let Ok(at) = OffsetDateTime::parse(&text, &Iso8601::PARSING) {
         return utc(at);
     }
-    let local = PrimitiveDateTime::parse(&text, &Iso8601::PARSING).ok()?;
+    let local = PrimitiveDateTime::parse(&text, &Iso8601::PARSING).ok()?.assume_utc();
     local.replace_nanosecond(0).ok().map(Timestamp::Local)
 }
 

@@ -271,13 +271,6 @@ impl Listed for Site {
     }
 }
 
-impl Record {
-    /// Whether its only domain is this one, so that an upload for the domain is certain to replace it.
-    pub(crate) fn is_stored_for_only(&self, domain: &Domain) -> bool {
-        matches!(&*self.domains, [only] if only == domain)
-    }
-}
-
 impl Site {
     /// Whether it is known to be bound to no record.
     pub(crate) fn is_unbound(&self) -> bool {
@@ -364,20 +357,16 @@ pub(super) fn text_or_json(json: &Value) -> String {
 
 /// The names of dropped fields, beside the site or in its wrapper.
 fn ignored_fields(json: &Value) -> Vec<String> {
-    let own = json.get("ignored_fields").map(field_names).unwrap_or_default();
+    // A missed name would make a failure look like a success, so every value that is not empty counts.
+    let own = match json.get("ignored_fields") {
+        Some(Value::Array(items)) => items.iter().map(text_or_json).collect(),
+        Some(Value::Object(fields)) => fields.keys().cloned().collect(),
+        other => Vec::from_iter(other.filter(|value| is_set(value)).map(text_or_json)),
+    };
     if !own.is_empty() {
         return own;
     }
     ["data", "result"].iter().filter_map(|wrapper| json.get(*wrapper)).flat_map(ignored_fields).collect()
-}
-
-/// A missed name would make a failure look like a success, so every value that is not empty counts.
-fn field_names(ignored: &Value) -> Vec<String> {
-    match ignored {
-        Value::Array(items) => items.iter().map(text_or_json).collect(),
-        Value::Object(fields) => fields.keys().cloned().collect(),
-        other => Vec::from_iter(is_set(other).then(|| text_or_json(other))),
-    }
 }
 
 #[cfg(test)]

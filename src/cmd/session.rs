@@ -55,7 +55,7 @@ pub(super) fn not_done(
     if cause.refused_status() == Some(404) {
         return no_such_site(id);
     }
-    let is_uncertain = cause.may_be_done || cause.is_retryable();
+    let is_uncertain = cause.may_be_done || cause.error.is_retryable();
     let fate = if is_uncertain { "may or may not have been" } else { "was not" };
     failed_or_refused(format_args!("{site} {fate} {done}"), cause, refused_hint)
 }

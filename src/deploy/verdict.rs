@@ -79,7 +79,7 @@ pub(super) fn report_pending(pending: &PendingSite<'_>, scope: &Scope<'_, '_>, r
 
 /// The outcome after a request that failed.
 pub(super) fn failed_outcome(failed: &RequestError) -> Outcome {
-    if failed.is_retryable() || failed.error.may_be_done() { Outcome::Queued } else { Outcome::Refused }
+    if failed.error.is_retryable() || failed.error.may_be_done() { Outcome::Queued } else { Outcome::Refused }
 }
 
 impl Verdict {

@@ -164,7 +164,9 @@ impl<'a> Planner<'_, 'a> {
             return *at;
         }
         let stored = self.stored_for(domain);
-        let may_create = !stored.is_empty() && !stored.iter().any(|record| record.is_stored_for_only(domain));
+        // An upload for the only domain of a record is certain to replace it.
+        let is_only = |record: &&Record| matches!(&*record.domains, [only] if only == domain);
+        let may_create = !stored.is_empty() && !stored.iter().any(is_only);
         let replaces = stored.iter().map(|record| record.id).collect();
         let at = self.plan.uploads.len();
         self.plan.uploads.push(Upload { domain, replaces, may_create, alternatives: Vec::new() });

@@ -39,7 +39,7 @@ pub(super) async fn run(
     let allow_uncovered = args.fields.allow_uncovered;
     binding::check(&update.fields, &args.domain, None, allow_uncovered, &session, report).await?;
     let saved = match session.client.create_site(&update.fields).await {
-        Err(cause) if cause.is_retryable() => {
+        Err(cause) if cause.error.is_retryable() => {
             find_created(&args.domain, cause, &update.fields, &session, report).await?
         }
         result => result.map_err(|cause| {
