@@ -7,42 +7,56 @@ use serde_json::Value;
 use crate::text::sanitize;
 
 /// Type of a field's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FieldType {
-    Bool,
-    Port,
-    /// ID of another object; `null` means none.
-    Reference,
-    Protocol,
-    Origins,
-    Array,
-    Object,
-    /// The document does not show the type.
-    Any,
+#[derive(Clone, Copy)]
+pub(crate) struct FieldType {
+    /// Description of a valid value, for "must be …".
+    expected: &'static str,
+    accepts: fn(&Value) -> bool,
 }
+
+const BOOL: FieldType = FieldType { expected: "true or false", accepts: Value::is_boolean };
+const PORT: FieldType = FieldType {
+    expected: "a port number",
+    accepts: |value| value.as_u64().is_some_and(|port| (1..=65535).contains(&port)),
+};
+/// ID of another object; `null` means none.
+const REFERENCE: FieldType =
+    FieldType { expected: "a number, or null for none", accepts: |value| value.is_u64() || value.is_null() };
+const PROTOCOL: FieldType = FieldType {
+    expected: "one of http, https and follow",
+    accepts: |value| value.as_str().is_some_and(|word| ["http", "https", "follow"].contains(&word)),
+};
+const ORIGINS: FieldType = FieldType {
+    expected: r#"a list of origins like {"addr":"192.0.2.10","weight":1,"status":true}"#,
+    accepts: |value| value.as_array().is_some_and(|origins| origins.iter().all(is_origin)),
+};
+const ARRAY: FieldType = FieldType { expected: "a list ([...])", accepts: Value::is_array };
+const OBJECT: FieldType = FieldType { expected: "an object ({...})", accepts: Value::is_object };
+/// The document does not show the type.
+const ANY: FieldType = FieldType { expected: "anything", accepts: |_| true };
 
 /// The names of the known fields that a request may set, with their types.
 pub(crate) const FIELDS: [(&str, FieldType); 20] = [
-    ("access_control", FieldType::Object),
-    ("cache_rules", FieldType::Array),
-    ("cert_id", FieldType::Reference),
-    ("force_https", FieldType::Bool),
-    ("hsts", FieldType::Any),
-    ("http2", FieldType::Bool),
-    ("http3", FieldType::Bool),
-    ("http_enabled", FieldType::Bool),
-    ("https_enabled", FieldType::Bool),
-    ("load_balance", FieldType::Any),
-    ("ocsp_stapling", FieldType::Any),
-    ("origin_http_port", FieldType::Port),
-    ("origin_https_port", FieldType::Port),
-    ("origin_protocol", FieldType::Protocol),
-    ("origins", FieldType::Origins),
-    ("package_id", FieldType::Reference),
-    ("remark", FieldType::Any),
-    ("security", FieldType::Object),
-    ("ssl_ciphers", FieldType::Any),
-    ("ssl_mode", FieldType::Any),
+    ("access_control", OBJECT),
+    ("cache_rules", ARRAY),
+    ("cert_id", REFERENCE),
+    ("force_https", BOOL),
+    ("hsts", ANY),
+    ("http2", BOOL),
+    ("http3", BOOL),
+    ("http_enabled", BOOL),
+    ("https_enabled", BOOL),
+    ("load_balance", ANY),
+    ("ocsp_stapling", ANY),
+    ("origin_http_port", PORT),
+    ("origin_https_port", PORT),
+    ("origin_protocol", PROTOCOL),
+    ("origins", ORIGINS),
+    ("package_id", REFERENCE),
+    ("remark", ANY),
+    ("security", OBJECT),
+    ("ssl_ciphers", ANY),
+    ("ssl_mode", ANY),
 ];
 
 /// Fields that the service ignores silently (section 4.6, rules 1 and 2), and the site's ID.
@@ -58,9 +72,8 @@ pub(crate) fn check(name: &str, value: &Value) -> Result<(), String> {
         return Err(format!("{name} cannot be set: {reason}"));
     }
     match FIELDS.iter().find(|(field, _)| *field == name) {
-        Some((_, kind)) if !kind.accepts(value) => {
-            let found = sanitize(&value.to_string());
-            Err(format!("{name} must be {}, not {found}", kind.expected()))
+        Some((_, FieldType { expected, accepts })) if !accepts(value) => {
+            Err(format!("{name} must be {expected}, not {}", sanitize(&value.to_string())))
         }
         _ => Ok(()),
     }
@@ -74,35 +87,6 @@ pub(crate) fn suggestion(name: &str) -> Option<&'static str> {
     let folded = name.to_lowercase().replace('-', "_");
     let mut known = FIELDS.iter().map(|(field, _)| *field);
     known.find(|field| strsim::osa_distance(&folded, field) <= 1)
-}
-
-impl FieldType {
-    fn accepts(self, value: &Value) -> bool {
-        match self {
-            Self::Bool => value.is_boolean(),
-            Self::Port => value.as_u64().is_some_and(|port| (1..=65535).contains(&port)),
-            Self::Reference => value.is_u64() || value.is_null(),
-            Self::Protocol => value.as_str().is_some_and(|word| ["http", "https", "follow"].contains(&word)),
-            Self::Origins => value.as_array().is_some_and(|origins| origins.iter().all(is_origin)),
-            Self::Array => value.is_array(),
-            Self::Object => value.is_object(),
-            Self::Any => true,
-        }
-    }
-
-    /// Description of a valid value, for "must be …".
-    fn expected(self) -> &'static str {
-        match self {
-            Self::Bool => "true or false",
-            Self::Port => "a port number",
-            Self::Reference => "a number, or null for none",
-            Self::Protocol => "one of http, https and follow",
-            Self::Origins => r#"a list of origins like {"addr":"192.0.2.10","weight":1,"status":true}"#,
-            Self::Array => "a list ([...])",
-            Self::Object => "an object ({...})",
-            Self::Any => "anything",
-        }
-    }
 }
 
 /// Whether a value is an origin (section 2.3); the service has defaults for weight and status.
