@@ -5,11 +5,13 @@
 mod stub;
 
 use std::io;
-use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::OnceLock;
 
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use crate::runtime::in_thread;
 
 type Lookup = fn(String, u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
 
@@ -18,7 +20,9 @@ static LOOKUP: OnceLock<Lookup> = OnceLock::new();
 
 /// Chooses the system's resolver.
 pub fn use_system_resolver() {
-    LOOKUP.get_or_init(|| |host, port| Box::pin(system_lookup(host, port)));
+    LOOKUP.get_or_init(|| {
+        |host, port| Box::pin(in_thread(move || Ok((host, port).to_socket_addrs()?.collect())))
+    });
 }
 
 /// Chooses a resolver that needs no shared objects.
@@ -43,17 +47,8 @@ pub(crate) async fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>>
     lookup(host.to_owned(), port).await
 }
 
-async fn system_lookup(host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
-    use std::net::ToSocketAddrs as _;
-    crate::runtime::in_thread(move || Ok((host, port).to_socket_addrs()?.collect())).await
-}
-
 /// Makes an HTTP client use [`lookup`].
-pub(crate) fn configure(client: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
-    client.dns_resolver(Arc::new(Resolver))
-}
-
-struct Resolver;
+pub(crate) struct Resolver;
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {

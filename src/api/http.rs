@@ -27,7 +27,8 @@ const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Makes a client.
 pub(super) fn http_client(tls: rustls::ClientConfig, proxy: Option<&Proxy>) -> Result<Client, SettingsError> {
-    let builder = dns::configure(Client::builder())
+    let builder = Client::builder()
+        .dns_resolver(Arc::new(dns::Resolver))
         .user_agent(concat!("edgecert/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
