@@ -4,12 +4,11 @@ use std::collections::HashSet;
 
 use futures_util::future::try_join;
 use reqwest::Method;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::client::Client;
 use super::error::RequestError;
-use super::gap::Gap;
-use super::list::List;
+use super::list::{Gap, List};
 use super::response::{Download, Response};
 use super::transport::Request;
 use super::upload_body::UploadBody;
@@ -53,10 +52,7 @@ impl Client {
         body: &UploadBody,
         domain: &Domain,
     ) -> Result<(Uploaded, u32), RequestError> {
-        let request = Request {
-            body: Some(body.for_domain(domain)),
-            ..Request::new(Method::POST, "/api/certs/upload")
-        };
+        let request = Request::post("/api/certs/upload", body.for_domain(domain));
         self.call(&request, |response, attempts| Ok((response.uploaded()?, attempts))).await
     }
 
@@ -91,7 +87,8 @@ impl Client {
     /// `POST /api/sites` (section 4.6). Sent once: if the response were lost, a second request would be refused
     /// because the site exists.
     pub(crate) async fn create_site(&self, fields: &Map<String, Value>) -> Result<SavedSite, RequestError> {
-        let request = Request { is_sent_once: true, ..Request::post("/api/sites", fields) };
+        let request =
+            Request { is_sent_once: true, ..Request::post("/api/sites", json!(fields).to_string()) };
         self.call(&request, |response, _| response.read(SavedSite::from_json)).await
     }
 
@@ -101,7 +98,7 @@ impl Client {
         id: u64,
         fields: &Map<String, Value>,
     ) -> Result<SavedSite, RequestError> {
-        let request = Request::post(format!("/api/sites/{id}/update"), fields);
+        let request = Request::post(format!("/api/sites/{id}/update"), json!(fields).to_string());
         self.call(&request, |response, _| response.read(SavedSite::from_json)).await
     }
 

@@ -123,14 +123,16 @@ impl<'r, T: Element, S: AsyncFnMut() -> Option<Bytes>> Reader<'r, S, T> {
         self.is_ended = chunk.is_none();
         let chunk = chunk.unwrap_or_default();
         self.start.extend(chunk.iter().take(START_BYTES - self.start.len()));
-        self.begun.extend(chunk);
+        let mut bytes = std::mem::take(&mut self.begun);
+        bytes.extend_from_slice(&chunk);
         // A character may be cut off: its bytes wait for the next chunk.
-        let begun = self.begun.iter().rev().take(3).position(|byte| *byte >= 0xc0).map_or(0, |at| at + 1);
-        let begun = self.begun.split_off(self.begun.len() - if self.is_ended { 0 } else { begun });
-        self.text.drain(..std::mem::take(&mut self.position));
+        let begun = bytes.iter().rev().take(3).position(|byte| *byte >= 0xc0).map_or(0, |at| at + 1);
+        self.begun = bytes.split_off(bytes.len() - if self.is_ended { 0 } else { begun });
         // Bytes that are not UTF-8 are replaced.
-        self.text.push_str(&String::from_utf8_lossy(&self.begun));
-        self.begun = begun;
+        let text = String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        self.text.drain(..std::mem::take(&mut self.position));
+        self.text.push_str(&text);
     }
 
     fn rest(&self) -> &str {
@@ -163,12 +165,12 @@ impl<'r, T: Element, S: AsyncFnMut() -> Option<Bytes>> Reader<'r, S, T> {
         if is_comma || self.skip(end).await { Ok(is_comma) } else { Err(JsonError::Syntax) }
     }
 
-    /// Reads what comes next as soon as it has arrived, and returns its length.
-    async fn take<V>(&mut self, parse: Parse<V>) -> Result<(V, usize), JsonError> {
+    /// Reads the next value as soon as it has arrived, and returns its length.
+    async fn take<V: DeserializeOwned>(&mut self) -> Result<(Option<V>, usize), JsonError> {
         self.peek().await;
         loop {
             let rest = self.rest();
-            if let Some((value, length)) = parse(rest, self.is_ended)? {
+            if let Some((value, length)) = take_or_skip(rest, self.is_ended)? {
                 at_most(length, MAX_ELEMENT_BYTES)?;
                 self.position += length;
                 return Ok((value, length));
@@ -190,7 +192,7 @@ impl<'r, T: Element, S: AsyncFnMut() -> Option<Bytes>> Reader<'r, S, T> {
         if self.skip(b'[').await {
             return self.array().await;
         }
-        let (value, length) = self.take(take_or_skip).await?;
+        let (value, length) = self.take().await?;
         self.keep(OUTLINE_FACTOR * length)?;
         // A value that serde_json cannot represent: null would count as absent, and its text as a valid value.
         let raw = || json!({"message": self.text.get(self.position - length..self.position)});
@@ -202,7 +204,7 @@ impl<'r, T: Element, S: AsyncFnMut() -> Option<Bytes>> Reader<'r, S, T> {
         let mut object = Map::new();
         let mut has_more = !self.skip(b'}').await;
         while has_more {
-            let (name, length) = self.take(take::<String>).await?;
+            let (Some(name), length) = self.take::<String>().await? else { return Err(JsonError::Syntax) };
             self.keep(OUTLINE_FACTOR * (length + PUNCTUATION))?;
             if !self.skip(b':').await {
                 return Err(JsonError::Syntax);
@@ -222,7 +224,7 @@ impl<'r, T: Element, S: AsyncFnMut() -> Option<Bytes>> Reader<'r, S, T> {
         let (mut list, mut first) = (Items { items: Vec::new(), unreadable: Vec::new() }, None);
         let mut has_more = !self.skip(b']').await;
         while has_more {
-            let (fields, length) = self.take(take_or_skip::<T::Fields>).await?;
+            let (fields, length) = self.take::<T::Fields>().await?;
             let text = self.text.get(self.position - length..self.position).unwrap_or_default();
             if first.is_none() {
                 let value = if length <= MAX_FIRST_BYTES { serde_json::from_str(text).ok() } else { None };
@@ -256,9 +258,6 @@ impl<'r, T: Element, S: AsyncFnMut() -> Option<Bytes>> Reader<'r, S, T> {
         at_most(self.bytes, MAX_BYTES)
     }
 }
-
-/// Reads a value at the start of a text, which may be the last, and returns its length; `None` if it has not arrived whole.
-type Parse<V> = fn(&str, bool) -> Result<Option<(V, usize)>, JsonError>;
 
 /// An element with all its fields.
 impl Element for Value {

@@ -161,9 +161,7 @@ impl Download {
         let mut shown = record.clone();
         redactor.clean_json(&mut shown);
         if let Some(key) = &key_pem {
-            let mut redactor = Redactor::default();
-            hide_key(key, &mut redactor);
-            redactor.clean_json(&mut shown);
+            redactor_of(key).clean_json(&mut shown);
         }
         let Value::Object(mut json) = shown else { return None };
         json.remove("ok");
@@ -173,13 +171,14 @@ impl Download {
 
 /// Hides a downloaded key: its numbers, or all of its text if that is not a readable key. The text also has what the
 /// certificate has, such as the public key.
-fn hide_key(key: &Secret, redactor: &mut Redactor) {
+fn redactor_of(key: &Secret) -> Redactor {
     /// Longer than any key. A service may return anything as a key.
     const MAX_KEY_BYTES: usize = 32 << 10;
+    let mut redactor = Redactor::default();
     let blocks = pem::parse(key.expose().as_bytes()).blocks;
     let is_readable = blocks.iter().all(|block| match block {
         Block::Key(format, der) => {
-            PrivateKey::from_der(*format, der).map(|key| key.hide_in(redactor)).is_ok()
+            PrivateKey::from_der(*format, der).map(|key| key.hide_in(&mut redactor)).is_ok()
         }
         Block::Certificate(_) => true,
         Block::Other(label) => !label.contains("KEY"),
@@ -191,6 +190,7 @@ fn hide_key(key: &Secret, redactor: &mut Redactor) {
         body.extend(lines.flat_map(str::chars).filter(char::is_ascii).take(MAX_KEY_BYTES));
         redactor.hide(&body);
     }
+    redactor
 }
 
 /// The reason in an error body.

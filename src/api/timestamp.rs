@@ -35,7 +35,10 @@ impl Timestamp {
             Value::Null => return None,
             Value::String(text) if text.trim().is_empty() => return None,
             Value::String(text) => parse(text.trim()),
-            Value::Number(number) => number.as_i64().and_then(unix_time),
+            Value::Number(number) => number.as_i64().and_then(|number| {
+                let seconds = if number < FIRST_MILLISECONDS { number } else { number / 1000 };
+                utc(OffsetDateTime::from_unix_timestamp(seconds).ok()?)
+            }),
             _ => None,
         };
         Some(timestamp.unwrap_or_else(|| Self::Unreadable(text_or_json(json))))
@@ -61,11 +64,6 @@ impl Timestamp {
             Self::Unreadable(_) => false,
         }
     }
-}
-
-fn unix_time(number: i64) -> Option<Timestamp> {
-    let seconds = if number < FIRST_MILLISECONDS { number } else { number / 1000 };
-    utc(OffsetDateTime::from_unix_timestamp(seconds).ok()?)
 }
 
 /// Reads ISO 8601, also with a space before the time and the offset, and with the zone as a word.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Method, Version};
-use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 use tokio::sync::MutexGuard;
@@ -49,8 +48,8 @@ impl Request {
         Self { method, path: path.into(), body: None, is_quoted: true, is_sent_once: false }
     }
 
-    pub(super) fn post(path: impl Into<String>, json: &Map<String, Value>) -> Self {
-        Self { body: serde_json::to_vec(json).ok().map(Bytes::from), ..Self::new(Method::POST, path) }
+    pub(super) fn post(path: impl Into<String>, json: impl Into<Bytes>) -> Self {
+        Self { body: Some(json.into()), ..Self::new(Method::POST, path) }
     }
 }
 
@@ -64,7 +63,7 @@ impl fmt::Display for Request {
 pub(crate) struct Service {
     pub(super) base_url: BaseUrl,
     api_key: Secret,
-    /// Names the service in errors.
+    /// Names the service in errors: its host and port, and how it is reached.
     peer: String,
     pub(super) limits: Limits,
     connect: Box<dyn Fn() -> Result<Connection, SettingsError> + Send + Sync>,
@@ -107,7 +106,9 @@ impl Service {
         if is_http2_offered {
             tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         }
-        let peer = peer(&base_url, proxy.as_ref());
+        let place = |proxy: &Proxy| proxy.variable.map_or_else(|| proxy.text(), |name| format!("in {name}"));
+        let through = proxy.as_ref().map(|proxy| format!(" (through the proxy {})", place(proxy)));
+        let peer = format!("{}{}", base_url.join("").authority(), through.unwrap_or_default());
         let connect = Box::new(move || {
             let client = http_client(tls.clone(), proxy.as_ref())?;
             let is_http2 = if is_http2_offered { OnceLock::new() } else { false.into() };
@@ -183,7 +184,8 @@ impl Client {
         let result = if status.is_success() {
             self.receive(request, response).await
         } else {
-            Err(self.failure(status.as_u16(), &headers, self.receive(request, response).await?))
+            let message = self.receive(request, response).await?.message();
+            Err(self.failure(status.as_u16(), &headers, message))
         };
         log::info!("{request}: {status}");
         result
@@ -195,43 +197,28 @@ impl Client {
         request: &Request,
         mut body: reqwest::Response,
     ) -> Result<Response<T>, AttemptError> {
-        let (status, redactor, mut result) = (body.status().as_u16(), Arc::clone(&self.redactor), Ok(()));
-        let source = async || {
-            let chunk = body.chunk().await.map_err(|error| connection_error(error, &self.service.peer));
-            chunk.unwrap_or_else(|error| {
-                result = Err(error);
-                None
-            })
-        };
+        let (status, redactor) = (body.status().as_u16(), Arc::clone(&self.redactor));
+        let mut failure = None;
+        let source = async || body.chunk().await.map_err(|error| failure = Some(error)).ok().flatten();
         let response = Response::receive(status, redactor, request.is_quoted, source).await;
-        result.map(|()| response)
+        failure.map_or(Ok(response), |error| Err(connection_error(error, &self.service.peer)))
     }
 
     /// The error for a response that is not a success.
-    fn failure(&self, status: u16, headers: &HeaderMap, response: Response) -> AttemptError {
+    fn failure(&self, status: u16, headers: &HeaderMap, message: String) -> AttemptError {
         match status {
-            300..=399 => AttemptError::Redirected { status, location: self.location(headers) },
-            401 => AttemptError::Unauthorized { message: response.message() },
-            408 | 425 | 429 | 500.. => AttemptError::Unavailable {
-                status,
-                retry_after: retry_after(headers),
-                message: response.message(),
-            },
-            _ => AttemptError::Refused { status, message: response.message() },
+            300..=399 => {
+                let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
+                let location = self.redactor.clean(location.unwrap_or("an unknown location"));
+                AttemptError::Redirected { status, location: text::sanitize(&location) }
+            }
+            401 => AttemptError::Unauthorized { message },
+            408 | 425 | 429 | 500.. => {
+                AttemptError::Unavailable { status, retry_after: retry_after(headers), message }
+            }
+            _ => AttemptError::Refused { status, message },
         }
     }
-
-    fn location(&self, headers: &HeaderMap) -> String {
-        let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
-        text::sanitize(&self.redactor.clean(location.unwrap_or("an unknown location")))
-    }
-}
-
-/// The service's host and port, and how it is reached.
-fn peer(base_url: &BaseUrl, proxy: Option<&Proxy>) -> String {
-    let place = |proxy: &Proxy| proxy.variable.map_or_else(|| proxy.text(), |name| format!("in {name}"));
-    let proxy = proxy.map(|proxy| format!(" (through the proxy {})", place(proxy)));
-    format!("{}{}", base_url.join("").authority(), proxy.unwrap_or_default())
 }
 
 /// How far a clock that shows `now` is ahead of the `Date` of a response (RFC 9110, section 6.6.1).

@@ -166,13 +166,6 @@ fn domain_bytes(domains: &[Domain]) -> usize {
     domains.iter().map(|domain| 2 * size_of::<Domain>() + domain.heap_bytes()).sum()
 }
 
-impl Unreadable {
-    fn heap_bytes(&self) -> usize {
-        self.records.iter().map(|records| size_of_val(records.as_slice())).sum::<usize>()
-            + self.domains.as_deref().map_or(0, domain_bytes)
-    }
-}
-
 impl<T: Listed> Element for T {
     type Fields = Fields;
 
@@ -191,7 +184,11 @@ impl<T: Listed> Element for T {
         let texts = [id, domain, domains, name, kind, cert_id, cname, disabled_reason];
         texts.into_iter().flatten().for_each(|value| redactor.clean_json(value));
         let element = T::read(&fields, json).ok_or_else(|| fields.unreadable());
-        let heap_bytes = element.as_ref().map_or_else(Unreadable::heap_bytes, T::heap_bytes);
+        let heap_bytes = match &element {
+            Ok(element) => element.heap_bytes(),
+            // One record at most.
+            Err(element) => size_of::<u64>() + element.domains.as_deref().map_or(0, domain_bytes),
+        };
         (element, heap_bytes + json_bytes)
     }
 }
