@@ -8,13 +8,11 @@ mod connection;
 mod endpoints;
 mod envelope;
 mod error;
-mod gap;
 mod http;
 mod limits;
 mod list;
 mod listing;
 mod response;
-mod retry;
 mod timestamp;
 mod transport;
 mod upload_body;
@@ -30,10 +28,9 @@ use self::response::Response;
 pub(crate) use self::client::Client;
 pub(crate) use self::endpoints::Listing;
 pub(crate) use self::error::{AttemptError, RequestError};
-pub(crate) use self::gap::Gap;
 pub(crate) use self::http::{anonymous_client, failure_reason};
 pub(crate) use self::limits::MAX_CONCURRENT_REQUESTS;
-pub(crate) use self::list::List;
+pub(crate) use self::list::{Gap, List};
 pub(crate) use self::timestamp::Timestamp;
 pub(crate) use self::transport::Service;
 pub(crate) use self::upload_body::UploadBody;
@@ -54,8 +51,7 @@ pub fn parse_response(body: &[u8], chunk: usize) -> bool {
     let parsed = async {
         let object = || response(body, chunk);
         let _ = (object().await.read(ApiObject::of_site), object().await.read(SavedSite::from_json));
-        let _ = (object().await.read(Uploaded::from_json), object().await.download(5));
-        let _ = object().await.check_ok();
+        let _ = (object().await.uploaded(), object().await.download(5), object().await.check_ok());
         lists(chunk).await == lists(body.len()).await
     };
     // Nothing is waited for.
