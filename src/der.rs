@@ -10,9 +10,6 @@ pub(crate) const UTC_TIME: u8 = 0x17;
 pub(crate) const GENERALIZED_TIME: u8 = 0x18;
 pub(crate) const SEQUENCE: u8 = 0x30;
 
-/// A `NULL` with its tag and length.
-pub(crate) const NULL: &[u8] = &[5, 0];
-
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Element<'a> {
     pub(crate) tag: u8,
@@ -22,14 +19,13 @@ pub(crate) struct Element<'a> {
 /// Reads the first element, and returns what follows it. Its length has to be minimal and below 64 KiB, as that of every
 /// certificate and key is.
 pub(crate) fn read(input: &[u8]) -> Option<(Element<'_>, &[u8])> {
-    let (&[tag, first], rest) = input.split_first_chunk()?;
-    let (length, rest) = match (first, rest) {
-        (0..=0x7f, rest) => (usize::from(first), rest),
-        (0x81, [length @ 0x80..=0xff, rest @ ..]) => (usize::from(*length), rest),
-        (0x82, [high @ 1..=0xff, low, rest @ ..]) => (usize::from(*high) << 8 | usize::from(*low), rest),
+    let (tag, length, header) = match *input {
+        [tag, length @ 0..=0x7f, ..] => (tag, length.into(), 2),
+        [tag, 0x81, length @ 0x80..=0xff, ..] => (tag, length.into(), 3),
+        [tag, 0x82, high @ 1..=0xff, low, ..] => (tag, u16::from_be_bytes([high, low]).into(), 4),
         _ => return None,
     };
-    let (content, rest) = rest.split_at_checked(length)?;
+    let (content, rest) = input.get(header..)?.split_at_checked(length)?;
     // Other tags have several bytes.
     (tag & 0x1f != 0x1f).then_some((Element { tag, content }, rest))
 }

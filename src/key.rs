@@ -15,8 +15,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 use zeroize::Zeroizing;
 
 use crate::der::{
-    BIT_STRING, INTEGER, NULL, OCTET_STRING, OID, SEQUENCE, integer, only, significant, take, take_unsigned,
-    write,
+    BIT_STRING, INTEGER, OCTET_STRING, OID, SEQUENCE, integer, only, significant, take, take_unsigned, write,
 };
 use crate::pem::{self, KeyFormat};
 use crate::secret::{Redactor, Secret};
@@ -90,6 +89,9 @@ static CURVES: [Curve; 3] = [
     Curve { oid: &oid!(raw 1.3.132.0.35), key_type: KeyType::P521, length: 66 },
 ];
 
+/// The parameters of an algorithm that has none, encoded.
+const NULL: &[u8] = &[5, 0];
+
 /// Tags of optional fields.
 const CONTEXT_0: u8 = 0xa0;
 const CONTEXT_1: u8 = 0xa1;
@@ -132,9 +134,10 @@ impl PublicKey {
         Self { key_type, bits: point.unwrap_or_else(|_| bits.into()).into_vec() }
     }
 
-    /// Whether these are the bits of this key in a `SubjectPublicKeyInfo`.
-    fn is_encoded_by(&self, bits: &[u8]) -> bool {
-        Self::new(self.key_type.clone(), bits) == *self
+    /// Fails if a public key is stored beside the private one, and these are not the bits of this key.
+    fn confirm(&self, stored: Option<&[u8]>) -> Result<(), KeyError> {
+        let is_same = stored.is_none_or(|bits| Self::new(self.key_type.clone(), bits) == *self);
+        is_same.then_some(()).ok_or(PUBLIC_KEY_MISMATCH)
     }
 }
 
@@ -177,11 +180,6 @@ impl PrivateKey {
         for line in lines {
             redactor.hide_bytes(line.as_bytes());
         }
-    }
-
-    /// Whether this is the private key that belongs to `public_key`.
-    pub fn pairs_with(&self, public_key: &PublicKey) -> bool {
-        self.public_key == *public_key
     }
 }
 
@@ -235,10 +233,7 @@ fn pkcs8(der: &[u8]) -> Result<Parts, KeyError> {
         ED25519 => ed25519(key)?,
         other => return Err(KeyError::Unsupported(unsupported(other))),
     };
-    let stored = stored.map(|bits| bits.strip_prefix(&[0]).unwrap_or(bits));
-    if stored.is_some_and(|bits| !public_key.is_encoded_by(bits)) {
-        return Err(PUBLIC_KEY_MISMATCH);
-    }
+    public_key.confirm(stored.map(|bits| bits.strip_prefix(&[0]).unwrap_or(bits)))?;
     let curve = CURVES.iter().find(|curve| curve.key_type == public_key.key_type);
     let parameters = match algorithm {
         RSA => NULL.to_vec(),
@@ -286,9 +281,7 @@ fn ec(der: &[u8], parameters: Option<&[u8]>) -> Result<Parts, KeyError> {
     let full = Zeroizing::new([vec![0; padding].as_slice(), significant].concat());
     let point = public_point(curve, &full, stored).ok_or(MALFORMED_EC)?;
     let public_key = PublicKey::new(curve.key_type.clone(), &point);
-    if stored.is_some_and(|bits| !public_key.is_encoded_by(bits)) {
-        return Err(PUBLIC_KEY_MISMATCH);
-    }
+    public_key.confirm(stored)?;
     let is_named = parameters.is_none() || outer.is_some() && inner.is_some();
     let named = is_named.then(|| write(CONTEXT_0, &[write(OID, &[curve.oid])]));
     let point = write(CONTEXT_1, &[write(BIT_STRING, &[&[0], &*point])]);

@@ -101,7 +101,7 @@ fn find_leaf(certificates: &[Certificate], key: Option<&PrivateKey>) -> Result<u
     if leaves.iter().any(|(_, leaf)| !leaf.is_ca) {
         leaves.retain(|(_, leaf)| !leaf.is_ca);
     }
-    let is_paired = |leaf: &Certificate| key.is_some_and(|key| key.pairs_with(&leaf.public_key));
+    let is_paired = |leaf: &Certificate| key.is_some_and(|key| key.public_key == leaf.public_key);
     let paired: Vec<usize> = leaves.iter().filter(|(_, leaf)| is_paired(leaf)).map(|(at, _)| *at).collect();
     match (leaves.as_slice(), paired.as_slice()) {
         ([(at, _)], _) | (_, [at]) => Ok(*at),

@@ -48,7 +48,7 @@ impl Bundle {
     /// Whether the files may be in the middle of being replaced: a part is incomplete, or key and leaf do not match.
     pub(super) fn may_be_changing(&self) -> bool {
         match (&self.chain, &self.key) {
-            (Ok(chain), Some(Ok(key))) => !key.pairs_with(&chain.leaf.public_key),
+            (Ok(chain), Some(Ok(key))) => key.public_key != chain.leaf.public_key,
             (Ok(_), None) => false,
             (Ok(_), Some(Err(defect))) => defect.is_transient,
             (Err(defects), _) => defects.iter().any(|defect| defect.is_transient),

@@ -39,7 +39,7 @@ pub(super) fn check(file: &str, chain: &Chain, bundle: &Bundle) -> Vec<Finding> 
         warn(found, "renew it with a key from `openssl genpkey -algorithm RSA`, or with an EC key");
     }
     match (&bundle.key, &bundle.files.key) {
-        (Some(Ok(key)), _) if key.pairs_with(&leaf.public_key) => {}
+        (Some(Ok(key)), _) if key.public_key == leaf.public_key => {}
         (Some(Ok(key)), Some(key_file)) => {
             let difference = match &key.public_key.key_type {
                 same if same == leaf_type => format!("both are {leaf_type}, but of different pairs"),

@@ -107,7 +107,7 @@ fn describe(bundle: &Bundle, id: u64, report: &mut Report) -> Option<String> {
     }
     let names: Vec<String> = leaf.names().iter().map(|name| text::sanitize(name)).collect();
     let key = bundle.key.as_ref();
-    let is_paired = key.map(|key| key.as_ref().is_ok_and(|key| key.pairs_with(&leaf.public_key)));
+    let is_paired = key.map(|key| key.as_ref().is_ok_and(|key| key.public_key == leaf.public_key));
     report.set("paired", is_paired);
     let pairing = match is_paired {
         None => "",
