@@ -3,21 +3,22 @@
 //! Parsing proves nothing: no signature is verified and no chain is built here.
 
 mod extensions;
-mod signature;
 mod strict;
 
 use std::net::IpAddr;
 
 use ring::digest::{SHA256, digest};
 use time::OffsetDateTime;
+use x509_parser::asn1_rs::{Oid, oid};
+use x509_parser::objects::oid2abbrev;
 use x509_parser::oid_registry::OidRegistry;
-use x509_parser::prelude::{
-    FromDer as _, GeneralName, ParsedExtension, X509Certificate, X509Extension, X509Name,
-};
+use x509_parser::prelude::{FromDer as _, GeneralName, ParsedExtension, X509Certificate, X509Name};
+use x509_parser::signature_algorithm::RsaSsaPssParams;
+use x509_parser::x509::AlgorithmIdentifier;
 
 pub use self::extensions::{ExtendedKeyUsage, Usage};
 pub use crate::key::KeyType;
-use crate::key::PublicKey;
+use crate::key::{PublicKey, RSASSA_PSS};
 use crate::leaf::Leaf;
 use crate::names::MAX_DOMAIN;
 use crate::pem;
@@ -26,7 +27,7 @@ use crate::text::{hex, rfc3339, sanitize, sanitize_untruncated};
 /// A parsed certificate and its DER, which is what gets uploaded.
 #[derive(Debug)]
 pub struct Certificate {
-    der: Vec<u8>,
+    pub der: Vec<u8>,
     /// As encoded: untrusted text.
     dns_names: Vec<String>,
     ip_addresses: Vec<IpAddr>,
@@ -68,8 +69,15 @@ pub enum CertificateError {
     Forbidden(&'static str),
 }
 
-/// The largest certificate that webpki accepts; OpenSSL's limit for a whole chain is higher.
-const MAX_BYTES: usize = 0xffff;
+/// Broken signature algorithms (RFC 3279, section 2.2; OIW) and hash functions, with the name of the hash.
+static BROKEN: [(Oid<'static>, &str); 6] = [
+    (oid!(1.2.840.113549.1.1.4), "MD5"),
+    (oid!(1.2.840.113549.1.1.5), "SHA-1"),
+    (oid!(1.2.840.10045.4.1), "SHA-1"),
+    (oid!(1.3.14.3.2.29), "SHA-1"),
+    (oid!(1.2.840.113549.2.5), "MD5"),
+    (oid!(1.3.14.3.2.26), "SHA-1"),
+];
 
 /// Returns the SHA-256 of a certificate's DER in lower-case hex.
 pub fn fingerprint(der: &[u8]) -> String {
@@ -80,22 +88,16 @@ impl Certificate {
     /// Parses one certificate that is to be deployed; also fails for encodings that TLS clients reject, or notes their
     /// `fault`.
     pub fn from_der_strict(bytes: &[u8]) -> Result<Self, CertificateError> {
-        if bytes.len() <= MAX_BYTES {
-            strict::check(bytes)?;
-        }
-        let certificate = Self::from_der(bytes)?;
+        strict::check(bytes)?;
+        let certificate = Self::from_der(bytes).ok_or(CertificateError::Malformed)?;
         Ok(Self { fault: strict::fault(&certificate.der), ..certificate })
     }
 
     /// Parses one certificate and ignores bytes after it. Accepts what others may have deployed.
-    pub fn from_der(bytes: &[u8]) -> Result<Self, CertificateError> {
-        if bytes.len() > MAX_BYTES {
-            return Err(CertificateError::Forbidden("more than 65,535 bytes"));
-        }
-        let (rest, parsed) = X509Certificate::from_der(bytes).map_err(|_| CertificateError::Malformed)?;
-        let der = bytes.get(..bytes.len() - rest.len()).ok_or(CertificateError::Malformed)?.to_vec();
+    pub fn from_der(bytes: &[u8]) -> Option<Self> {
+        let (rest, parsed) = X509Certificate::from_der(bytes).ok()?;
         let mut certificate = Self {
-            der,
+            der: bytes.get(..bytes.len() - rest.len())?.to_vec(),
             dns_names: Vec::new(),
             ip_addresses: Vec::new(),
             not_before: parsed.validity().not_before.to_datetime(),
@@ -106,44 +108,37 @@ impl Certificate {
             authority_key_id: None,
             is_ca: false,
             public_key: PublicKey::from_x509(parsed.public_key()),
-            has_pss_key: parsed.public_key().algorithm.algorithm == signature::RSASSA_PSS,
+            has_pss_key: parsed.public_key().algorithm.algorithm.as_bytes() == RSASSA_PSS,
             usage: Usage::default(),
-            broken_hash: signature::broken_hash(&parsed.signature_algorithm),
+            broken_hash: broken_hash(&parsed.signature_algorithm),
             fault: None,
         };
         for extension in parsed.extensions() {
-            certificate.add_extension(extension);
+            certificate.usage.add(extension);
+            match extension.parsed_extension() {
+                ParsedExtension::SubjectAlternativeName(san) => {
+                    san.general_names.iter().for_each(|name| certificate.add_name(name));
+                }
+                ParsedExtension::BasicConstraints(constraints) => certificate.is_ca = constraints.ca,
+                ParsedExtension::SubjectKeyIdentifier(id) => certificate.subject_key_id = Some(id.0.to_vec()),
+                ParsedExtension::AuthorityKeyIdentifier(id) => {
+                    certificate.authority_key_id = id.key_identifier.as_ref().map(|id| id.0.to_vec());
+                }
+                _ => {}
+            }
         }
-        Ok(certificate)
+        Some(certificate)
     }
 
-    fn add_extension(&mut self, extension: &X509Extension<'_>) {
-        self.usage.add(extension);
-        match extension.parsed_extension() {
-            ParsedExtension::SubjectAlternativeName(san) => {
-                for name in &san.general_names {
-                    match name {
-                        GeneralName::DNSName(name) => self.dns_names.push((*name).to_owned()),
-                        GeneralName::IPAddress(bytes) => {
-                            self.ip_addresses.extend(<[u8; 4]>::try_from(*bytes).map(IpAddr::from));
-                            self.ip_addresses.extend(<[u8; 16]>::try_from(*bytes).map(IpAddr::from));
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            ParsedExtension::BasicConstraints(constraints) => self.is_ca = constraints.ca,
-            ParsedExtension::SubjectKeyIdentifier(id) => self.subject_key_id = Some(id.0.to_vec()),
-            ParsedExtension::AuthorityKeyIdentifier(id) => {
-                self.authority_key_id = id.key_identifier.as_ref().map(|id| id.0.to_vec());
+    fn add_name(&mut self, name: &GeneralName<'_>) {
+        match name {
+            GeneralName::DNSName(name) => self.dns_names.push((*name).to_owned()),
+            GeneralName::IPAddress(bytes) => {
+                self.ip_addresses.extend(<[u8; 4]>::try_from(*bytes).map(IpAddr::from));
+                self.ip_addresses.extend(<[u8; 16]>::try_from(*bytes).map(IpAddr::from));
             }
             _ => {}
         }
-    }
-
-    /// The encoded certificate.
-    pub fn der(&self) -> &[u8] {
-        &self.der
     }
 
     /// The SHA-256 of the DER in lower-case hex.
@@ -176,10 +171,8 @@ impl Certificate {
 
     /// What messages call the certificate: its subject, else the first of its names.
     pub fn label(&self) -> String {
-        let subject = Some(self.subject.short.clone()).filter(|subject| !subject.is_empty());
-        subject
-            .or_else(|| self.names().into_iter().next())
-            .unwrap_or_else(|| "a certificate without a name".into())
+        let mut names = [self.subject.short.clone()].into_iter().chain(self.names());
+        names.find(|name| !name.is_empty()).unwrap_or_else(|| "a certificate without a name".into())
     }
 
     /// Whether subject and issuer are the same, as in a root or self-signed certificate.
@@ -190,42 +183,35 @@ impl Certificate {
     /// Whether `issuer` has the issuer's name and, if both certificates carry one, the issuer's key identifier (RFC
     /// 5280, section 4.2.1.1).
     pub fn may_be_issued_by(&self, issuer: &Self) -> bool {
-        let same_key = match (&self.authority_key_id, &issuer.subject_key_id) {
-            (Some(wanted), Some(found)) => wanted == found,
-            _ => true,
-        };
-        self.issuer == issuer.subject && same_key
-    }
-}
-
-impl PartialEq for Certificate {
-    fn eq(&self, other: &Self) -> bool {
-        self.der == other.der
+        let ids = self.authority_key_id.as_ref().zip(issuer.subject_key_id.as_ref());
+        self.issuer == issuer.subject && ids.is_none_or(|(wanted, found)| wanted == found)
     }
 }
 
 impl Name {
     fn from_x509(name: &X509Name<'_>) -> Self {
-        let text = sanitize(&display(name));
-        let mut common_names = name.iter_common_name().filter_map(|value| value.as_str().ok());
-        let mut organizations = name.iter_organization().filter_map(|value| value.as_str().ok());
-        let short =
-            common_names.next().or_else(|| organizations.next()).map_or_else(|| text.clone(), sanitize);
+        let mut registry = OidRegistry::default();
+        // Filling it takes 90,000 instructions, and hardly any name has an attribute without an abbreviation.
+        if name.iter_attributes().any(|attribute| oid2abbrev(attribute.attr_type(), &registry).is_err()) {
+            registry = registry.with_x509().with_pkcs9();
+        }
+        let text = name.to_string_with_registry(&registry);
+        let text = text.map_or_else(|_| "<X509Error: Invalid X.509 name>".into(), |text| sanitize(&text));
+        let mut names = name.iter_common_name().chain(name.iter_organization());
+        let short = names.find_map(|value| value.as_str().ok()).map_or_else(|| text.clone(), sanitize);
         Self { raw: name.as_raw().to_vec(), text, short }
     }
 }
 
-/// Formats a name as its `Display` does, without its registry of all algorithms: filling that takes 200,000
-/// instructions, and hardly any name has an attribute that has no abbreviation.
-fn display(name: &X509Name<'_>) -> String {
-    const NO_ABBREVIATION: &str = "OID(";
-    let format = |registry: &OidRegistry<'_>| {
-        name.to_string_with_registry(registry).unwrap_or_else(|_| "<X509Error: Invalid X.509 name>".into())
-    };
-    let text = format(&OidRegistry::default());
-    if text.contains(NO_ABBREVIATION) {
-        format(&OidRegistry::default().with_x509().with_pkcs9())
-    } else {
-        text
+/// Returns the name of the signature's hash function if it is a broken one.
+fn broken_hash(algorithm: &AlgorithmIdentifier<'_>) -> Option<&'static str> {
+    let name = |oid: &Oid<'_>| BROKEN.iter().find(|(broken, _)| broken == oid).map(|(_, hash)| *hash);
+    if algorithm.algorithm.as_bytes() != RSASSA_PSS {
+        return name(&algorithm.algorithm);
+    }
+    match algorithm.parameters.as_ref().map(RsaSsaPssParams::try_from) {
+        Some(parameters) => name(parameters.ok()?.hash_algorithm_oid()),
+        // The default (RFC 4055, section 3.1).
+        None => Some("SHA-1"),
     }
 }

@@ -72,7 +72,7 @@ pub enum KeyError {
 pub const SUPPORTED_KEY_TYPES: &str = "RSA of 1024 to 8192 bits, P-256, P-384, P-521 and Ed25519";
 
 const RSA: &[u8] = &oid!(raw 1.2.840.113549.1.1.1);
-const RSASSA_PSS: &[u8] = &oid!(raw 1.2.840.113549.1.1.10);
+pub(crate) const RSASSA_PSS: &[u8] = &oid!(raw 1.2.840.113549.1.1.10);
 const EC: &[u8] = &oid!(raw 1.2.840.10045.2.1);
 const ED25519: &[u8] = &oid!(raw 1.3.101.112);
 

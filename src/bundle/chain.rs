@@ -61,11 +61,11 @@ impl Chain {
 /// The certificates of a file without duplicates, and the repairs made.
 fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Vec<String>), Vec<Defect>> {
     let others = kinds(&blocks, |_| true);
-    let (mut certificates, mut repairs, mut defects) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut certificates, mut repairs, mut defects) = (Vec::<Certificate>::new(), Vec::new(), Vec::new());
     for block in blocks {
         match block {
             Block::Certificate(der) => match Certificate::from_der_strict(&der) {
-                Ok(certificate) if certificates.contains(&certificate) => {
+                Ok(certificate) if certificates.iter().any(|known| known.der == certificate.der) => {
                     repairs.push(format!("dropped a duplicate of {}", certificate.label()));
                 }
                 Ok(certificate) => certificates.push(certificate),

@@ -72,9 +72,9 @@ const ANY_PURPOSE: &[u8] = &oid!(raw 2.5.29.37.0);
 
 impl Usage {
     pub(super) fn add(&mut self, extension: &X509Extension<'_>) {
-        let known = known(&extension.oid);
+        let known = EXTENSIONS.iter().find(|(oid, ..)| *oid == extension.oid);
         match (known, extension.parsed_extension()) {
-            (Some((EXTENDED_KEY_USAGE, _)), _) => match ExtendedKeyUsage::from_der(extension.value) {
+            (Some((_, EXTENDED_KEY_USAGE, _)), _) => match ExtendedKeyUsage::from_der(extension.value) {
                 Some(usage) => self.extended_key_usage = Some(usage),
                 None => self.unreadable.push(EXTENDED_KEY_USAGE),
             },
@@ -82,12 +82,15 @@ impl Usage {
                 self.key_usage = Some(usage.flags);
             }
             (_, ParsedExtension::BasicConstraints(_)) if only(SEQUENCE, extension.value).is_some() => {}
-            (Some((name @ (KEY_USAGE | BASIC_CONSTRAINTS), _)), _) => self.unreadable.push(name),
+            (Some((_, name @ (KEY_USAGE | BASIC_CONSTRAINTS), _)), _) => self.unreadable.push(name),
             _ => self.is_precertificate |= extension.oid == CT_POISON,
         }
+        let id = || extension.oid.to_id_string();
         match known {
-            Some((_, false)) if extension.critical => self.wrongly_critical.push(describe(&extension.oid)),
-            None if extension.critical => self.unknown_critical.push(describe(&extension.oid)),
+            Some((_, name, false)) if extension.critical => {
+                self.wrongly_critical.push(format!("{} ({name})", id()));
+            }
+            None if extension.critical => self.unknown_critical.push(id()),
             _ => {}
         }
     }
@@ -101,16 +104,4 @@ impl ExtendedKeyUsage {
         let is_valid = purposes.iter().all(|purpose| purpose.tag == OID && !purpose.content.is_empty());
         is_valid.then(|| Self { server_auth: has(SERVER_AUTH), any: has(ANY_PURPOSE) })
     }
-}
-
-/// Names an extension in messages.
-fn describe(oid: &Oid<'_>) -> String {
-    match known(oid) {
-        Some((name, _)) => format!("{} ({name})", oid.to_id_string()),
-        None => oid.to_id_string(),
-    }
-}
-
-fn known(oid: &Oid<'_>) -> Option<(&'static str, bool)> {
-    EXTENSIONS.iter().find(|(known, ..)| known == oid).map(|(_, name, is_processed)| (*name, *is_processed))
 }

@@ -8,6 +8,9 @@ use webpki::{EndEntityCert, Error};
 use super::CertificateError;
 use crate::der::{Element, GENERALIZED_TIME, UTC_TIME, elements, read};
 
+/// The largest certificate that webpki accepts; OpenSSL's limit for a whole chain is higher.
+const MAX_BYTES: usize = 0xffff;
+
 /// Position of `validity` in a `TBSCertificate`, after the optional version (RFC 5280, section 4.1).
 const VALIDITY: usize = 3;
 
@@ -24,6 +27,9 @@ pub(super) fn fault(certificate: &[u8]) -> Option<Error> {
 
 /// Fails for invalid times and repeated extensions. webpki ignores repeated ones that it does not know.
 pub(super) fn check(certificate: &[u8]) -> Result<(), CertificateError> {
+    if certificate.len() > MAX_BYTES {
+        return Err(CertificateError::Forbidden("more than 65,535 bytes"));
+    }
     let (times, mut extensions) = fields(certificate).ok_or(CertificateError::Malformed)?;
     if !times.iter().all(is_valid_time) {
         let found = "a time that is not of the form YYMMDDHHMMSSZ or YYYYMMDDHHMMSSZ";

@@ -55,7 +55,7 @@ impl ExpectedLeaf<'_> {
             return Shown::Nothing(error.unwrap_or_else(HandshakeError::no_certificate));
         };
         if cert::fingerprint(leaf) != self.fingerprint {
-            return Shown::Other(Certificate::from_der(leaf).ok().map(|leaf| OtherLeaf::new(&leaf, site)));
+            return Shown::Other(Certificate::from_der(leaf).map(|leaf| OtherLeaf::new(&leaf, site)));
         }
         // An edge that sends its certificate accepts the name, even if it then requires a client certificate.
         Shown::Expected(self.compare_chain(&chain), error.map(HandshakeError::without_refusal))
@@ -64,10 +64,10 @@ impl ExpectedLeaf<'_> {
     /// Compares the served chain with the one to deploy. A root at its end does not matter.
     fn compare_chain(&self, served: &[Vec<u8>]) -> ServedChain {
         let Some(Chain { leaf, issuers, .. }) = self.chain else { return ServedChain::Same };
-        let uploaded: Vec<&[u8]> = once(leaf).chain(issuers).map(Certificate::der).collect();
+        let uploaded: Vec<&[u8]> = once(leaf).chain(issuers).map(|certificate| &*certificate.der).collect();
         let served: Vec<&[u8]> = served.iter().map(Vec::as_slice).collect();
         let may_be_issuer =
-            |der| Certificate::from_der(der).is_ok_and(|issuer| leaf.may_be_issued_by(&issuer));
+            |der| Certificate::from_der(der).is_some_and(|issuer| leaf.may_be_issued_by(&issuer));
         match (without_root(&uploaded), without_root(&served)) {
             (uploaded, served) if uploaded == served => ServedChain::Same,
             (_, [_, issuer, ..]) if may_be_issuer(issuer) => ServedChain::Other,
@@ -85,7 +85,7 @@ impl ExpectedLeaf<'_> {
 
 fn without_root<'c>(chain: &'c [&'c [u8]]) -> &'c [&'c [u8]] {
     let is_root =
-        |der: &[u8]| Certificate::from_der(der).is_ok_and(|certificate| certificate.is_self_issued());
+        |der: &[u8]| Certificate::from_der(der).is_some_and(|certificate| certificate.is_self_issued());
     match chain {
         [rest @ .., last] if !rest.is_empty() && is_root(last) => rest,
         chain => chain,
