@@ -6,7 +6,7 @@ use super::layers::existing;
 use crate::env::Env;
 
 /// Trusted root certificates.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Roots {
     /// Those in a file.
     File(PathBuf),
