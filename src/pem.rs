@@ -19,7 +19,7 @@ pub struct Document {
     /// The blocks in order.
     pub blocks: Vec<Block>,
     /// The repairs made while parsing, as noun phrases for messages.
-    pub cleaned: BTreeSet<&'static str>,
+    pub cleaned: BTreeSet<String>,
 }
 
 /// One block of a PEM file.
@@ -52,49 +52,47 @@ const MAX_BLOCKS: usize = 64;
 
 /// Parses a PEM file. Defects are part of the result.
 pub fn parse(bytes: &[u8]) -> Document {
-    let mut document = Document { blocks: Vec::new(), cleaned: BTreeSet::new() };
-    let text = document.normalize(bytes);
+    let (mut blocks, mut cleaned) = (Vec::new(), BTreeSet::new());
+    let text = normalize(bytes, &mut cleaned);
+    let unterminated = |(label, _): (&str, Vec<&str>)| broken(label, "without an END line");
     // Label and lines of the block that has begun.
     let mut open: Option<(&str, Vec<&str>)> = None;
     for raw in text.lines() {
-        if document.blocks.len() >= MAX_BLOCKS {
-            document.blocks = vec![Block::Broken(format!("more than {MAX_BLOCKS} PEM blocks"))];
-            return document;
+        if blocks.len() >= MAX_BLOCKS {
+            let found = format!("more than {MAX_BLOCKS} PEM blocks");
+            return Document { blocks: vec![Block::Broken(found)], cleaned };
         }
         let line = raw.trim();
         if line.len() != raw.len() || line.is_empty() {
-            document.cleaned.insert("whitespace");
+            cleaned.insert("whitespace".into());
         }
         if let Some(label) = boundary_label(line, BEGIN) {
             if standard_label(label) != label {
-                document.cleaned.insert("a non-standard label");
+                cleaned.insert("a non-standard label".into());
             }
-            document.blocks.extend(open.replace((label, Vec::new())).map(unterminated));
+            blocks.extend(open.replace((label, Vec::new())).map(unterminated));
         } else if let Some(end) = boundary_label(line, END) {
             match open.take() {
-                Some((label, body)) if label == end => document.blocks.push(decode(label, &body)),
-                Some((label, _)) => {
-                    let found = format!("{} that ends as `{}`", block_labeled(label), sanitize(end));
-                    document.blocks.push(Block::Broken(found));
-                }
+                Some((label, body)) if label == end => blocks.push(decode(label, &body)),
+                Some((label, _)) => blocks.push(broken(label, &format!("that ends as `{}`", sanitize(end)))),
                 // acmed overwrites a longer file without truncating it first.
-                None => _ = document.cleaned.insert("the rest of an older file"),
+                None => _ = cleaned.insert("the rest of an older file".into()),
             }
         } else if !line.is_empty() {
             match &mut open {
                 Some((_, body)) => body.push(line),
-                None => _ = document.cleaned.insert("text outside the blocks"),
+                None => _ = cleaned.insert("text outside the blocks".into()),
             }
         }
     }
-    document.blocks.extend(open.map(unterminated));
+    blocks.extend(open.map(unterminated));
     // The file may be in the middle of being written.
     let last = text.lines().last().unwrap_or_default().trim();
     let begins = last.starts_with(BEGIN) || !last.is_empty() && BEGIN.trim_end().starts_with(last);
     if begins && boundary_label(last, BEGIN).is_none() && !text.ends_with('\n') {
-        document.blocks.push(Block::Broken("a block that is cut off in its first line".into()));
+        blocks.push(Block::Broken("a block that is cut off in its first line".into()));
     }
-    document
+    Document { blocks, cleaned }
 }
 
 /// Decodes the certificates of a file and ignores all else, much faster than `parse`: one after another, because together
@@ -118,22 +116,13 @@ pub fn encode(label: &str, der: &[u8]) -> Secret {
     Secret::new(write(label, lines))
 }
 
-/// Describes a file without any PEM block.
-pub fn describe(bytes: &[u8]) -> &'static str {
-    match bytes {
-        [] => "it is empty",
-        _ if bytes.contains(&0) => "it is binary, not PEM; it may be DER or PKCS#12",
-        _ => "it contains no PEM block",
-    }
-}
-
 impl Block {
     /// What messages call a block of another kind than the expected one; `None` for a defective block.
     pub fn name(&self) -> Option<String> {
         match self {
             Self::Certificate(_) => Some("a certificate".into()),
             Self::Key(..) | Self::EncryptedKey => Some("a private key".into()),
-            Self::Other(label) => Some(block_labeled(label)),
+            Self::Other(label) => Some(format!("a PEM block `{label}`")),
             Self::Broken(_) => None,
         }
     }
@@ -153,34 +142,32 @@ impl KeyFormat {
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 
-impl Document {
-    /// Removes byte order marks, which concatenated files also have in the middle, unifies line endings and puts each
-    /// boundary on its own line. Bytes that are not UTF-8 are replaced: in a block, that makes its base64 invalid.
-    fn normalize(&mut self, bytes: &[u8]) -> Zeroizing<String> {
-        const REPLACEMENTS: [(&str, &str, &str); 4] = [
-            ("\u{feff}", "", "a byte order mark"),
-            ("\r\n", "\n", "line endings"),
-            ("\r", "\n", "line endings"),
-            // Concatenated files without a newline at the end.
-            ("----------BEGIN ", "-----\n-----BEGIN ", "a missing newline"),
-        ];
-        let mut text = Zeroizing::new(String::from_utf8_lossy(bytes).into_owned());
-        for (found, replacement, name) in REPLACEMENTS {
-            if text.contains(found) {
-                // Allocated once, as in `write`: no replacement is twice as long.
-                let mut replaced = Zeroizing::new(String::with_capacity(2 * text.len()));
-                for (index, part) in text.split(found).enumerate() {
-                    replaced.extend([if index > 0 { replacement } else { "" }, part]);
-                }
-                text = replaced;
-                self.cleaned.insert(name);
+/// Removes byte order marks, which concatenated files also have in the middle, unifies line endings and puts each
+/// boundary on its own line. Bytes that are not UTF-8 are replaced: in a block, that makes its base64 invalid.
+fn normalize(bytes: &[u8], cleaned: &mut BTreeSet<String>) -> Zeroizing<String> {
+    const REPLACEMENTS: [(&str, &str, &str); 4] = [
+        ("\u{feff}", "", "a byte order mark"),
+        ("\r\n", "\n", "line endings"),
+        ("\r", "\n", "line endings"),
+        // Concatenated files without a newline at the end.
+        ("----------BEGIN ", "-----\n-----BEGIN ", "a missing newline"),
+    ];
+    let mut text = Zeroizing::new(String::from_utf8_lossy(bytes).into_owned());
+    for (found, replacement, name) in REPLACEMENTS {
+        if text.contains(found) {
+            // Allocated once, as in `write`: no replacement is twice as long.
+            let mut replaced = Zeroizing::new(String::with_capacity(2 * text.len()));
+            for (index, part) in text.split(found).enumerate() {
+                replaced.extend([if index > 0 { replacement } else { "" }, part]);
             }
+            text = replaced;
+            cleaned.insert(name.into());
         }
-        if !text.is_empty() && !text.ends_with('\n') {
-            self.cleaned.insert("a missing newline");
-        }
-        text
     }
+    if !text.is_empty() && !text.ends_with('\n') {
+        cleaned.insert("a missing newline".into());
+    }
+    text
 }
 
 /// Returns the standard equivalent of a label.
@@ -197,13 +184,8 @@ fn boundary_label<'a>(line: &'a str, start: &str) -> Option<&'a str> {
     line.strip_prefix(start)?.strip_suffix("-----")
 }
 
-/// Names a block in a message.
-fn block_labeled(label: &str) -> String {
-    format!("a PEM block `{}`", sanitize(label))
-}
-
-fn unterminated((label, _): (&str, Vec<&str>)) -> Block {
-    Block::Broken(format!("{} without an END line", block_labeled(label)))
+fn broken(label: &str, fault: &str) -> Block {
+    Block::Broken(format!("a PEM block `{}` {fault}", sanitize(label)))
 }
 
 fn decode(label: &str, body: &[&str]) -> Block {
@@ -221,7 +203,7 @@ fn decode(label: &str, body: &[&str]) -> Block {
         Ok(Some((Item::Sec1Key(der), _))) => key(KeyFormat::Sec1, der.secret_sec1_der()),
         Ok(Some((Item::Pkcs8Key(der), _))) => key(KeyFormat::Pkcs8, der.secret_pkcs8_der()),
         Ok(_) => Block::Other(sanitize(label)),
-        Err(_) => Block::Broken(format!("{} with invalid base64", block_labeled(label))),
+        Err(_) => broken(label, "with invalid base64"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The chain of a file, in order: the leaf, then its issuers.
 
-use super::defect::{DAMAGED_HINT, Defect, kinds};
+use super::{DAMAGED_HINT, Defect};
 use crate::cert::{Certificate, CertificateError};
 use crate::key::PrivateKey;
 use crate::pem::Block;
@@ -16,24 +16,20 @@ pub struct Chain {
 
 impl Chain {
     pub(super) fn assemble(
-        blocks: Vec<Block>,
+        blocks: &[Block],
         key: Option<&PrivateKey>,
         file: &[u8],
     ) -> Result<Self, Vec<Defect>> {
         let (mut pool, mut repairs) = certificates(blocks, file)?;
         let leaf_at = find_leaf(&pool, key)?;
-        let leaf = pool.remove(leaf_at);
-        let (mut issuers, mut in_order) = (Vec::new(), true);
-        while let Some(next) = find_issuer(issuers.last().unwrap_or(&leaf), &pool) {
+        let (mut chain, mut in_order) = (vec![pool.remove(leaf_at)], true);
+        while let Some(next) = chain.last().and_then(|last| find_issuer(last, &pool)) {
             in_order &= next == 0;
-            issuers.push(pool.remove(next));
+            chain.push(pool.remove(next));
         }
         // Cross-signed CAs are alternative paths, for clients with other roots.
-        let is_alternative = |candidate: &Certificate, issuers: &[Certificate]| {
-            std::iter::once(&leaf).chain(issuers).any(|certificate| certificate.issuer == candidate.subject)
-        };
-        while let Some(next) = pool.iter().position(|candidate| is_alternative(candidate, &issuers)) {
-            issuers.push(pool.remove(next));
+        while let Some(next) = pool.iter().position(|ca| chain.iter().any(|one| one.issuer == ca.subject)) {
+            chain.push(pool.remove(next));
         }
         if leaf_at != 0 {
             repairs.push("moved the leaf to the front".into());
@@ -44,7 +40,7 @@ impl Chain {
             let names = text::list(pool.iter().map(Certificate::label));
             repairs.push(format!("dropped certificates that are not part of the chain: {names}"));
         }
-        Ok(Self { leaf, issuers, repairs })
+        Ok(Self { leaf: chain.remove(0), issuers: chain, repairs })
     }
 
     /// The whole chain as clean PEM, the leaf first.
@@ -59,17 +55,22 @@ impl Chain {
 }
 
 /// The certificates of a file without duplicates, and the repairs made.
-fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Vec<String>), Vec<Defect>> {
-    let others = kinds(&blocks, |_| true);
+fn certificates(blocks: &[Block], file: &[u8]) -> Result<(Vec<Certificate>, Vec<String>), Vec<Defect>> {
     let (mut certificates, mut repairs, mut defects) = (Vec::<Certificate>::new(), Vec::new(), Vec::new());
     for block in blocks {
         match block {
-            Block::Certificate(der) => match Certificate::from_der_strict(&der) {
+            Block::Certificate(der) => match Certificate::from_der_strict(der) {
                 Ok(certificate) if certificates.iter().any(|known| known.der == certificate.der) => {
                     repairs.push(format!("dropped a duplicate of {}", certificate.label()));
                 }
                 Ok(certificate) => certificates.push(certificate),
-                Err(error) => defects.push(unusable(&error)),
+                Err(error @ CertificateError::Malformed) => {
+                    defects.push(Defect::transient(error.to_string(), DAMAGED_HINT));
+                }
+                Err(error @ CertificateError::Forbidden(_)) => {
+                    let hint = "have the CA issue it again; TLS clients reject it";
+                    defects.push(Defect::permanent(error.to_string(), hint));
+                }
             },
             Block::Broken(found) => defects.push(Defect::transient(found, DAMAGED_HINT)),
             Block::Key(..) | Block::EncryptedKey | Block::Other(_) => {}
@@ -77,18 +78,9 @@ fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Ve
     }
     if certificates.is_empty() && defects.is_empty() {
         let hint = "pass the file with the renewed certificate chain, in PEM";
-        defects.push(Defect::missing("certificate", &others, file, hint));
+        defects.push(Defect::missing("certificate", blocks, file, hint));
     }
     if defects.is_empty() { Ok((certificates, repairs)) } else { Err(defects) }
-}
-
-fn unusable(error: &CertificateError) -> Defect {
-    match error {
-        CertificateError::Malformed => Defect::transient(error.to_string(), DAMAGED_HINT),
-        CertificateError::Forbidden(_) => {
-            Defect::permanent(error.to_string(), "have the CA issue it again; TLS clients reject it")
-        }
-    }
 }
 
 /// Finds the certificate that issued no other one. If there are several, the key decides.
@@ -107,21 +99,18 @@ fn find_leaf(certificates: &[Certificate], key: Option<&PrivateKey>) -> Result<u
         ([(at, _)], _) | (_, [at]) => Ok(*at),
         // Certificates that issue each other in a cycle.
         ([], _) => Ok(0),
-        (several, _) => Err(vec![ambiguous(several)]),
+        (several, _) => {
+            let name =
+                |leaf: &Certificate| format!("{} until {}", leaf.label(), text::rfc3339(leaf.not_after));
+            let names = text::list(several.iter().map(|(_, leaf)| name(leaf)));
+            let found = format!("{} possible leaf certificates: {names}", several.len());
+            Err(vec![Defect::transient(found, "keep only one leaf and its chain in the file")])
+        }
     }
 }
 
-fn ambiguous(leaves: &[(usize, &Certificate)]) -> Defect {
-    let name = |leaf: &Certificate| format!("{} until {}", leaf.label(), text::rfc3339(leaf.not_after));
-    let names = text::list(leaves.iter().map(|(_, leaf)| name(leaf)));
-    let found = format!("{} possible leaf certificates: {names}", leaves.len());
-    Defect::transient(found, "keep only one leaf and its chain in the file")
-}
-
-/// The index of the issuer of a certificate in `pool`.
+/// The index of the issuer of a certificate in `pool`; a root has none.
 fn find_issuer(certificate: &Certificate, pool: &[Certificate]) -> Option<usize> {
-    if certificate.is_self_issued() {
-        return None;
-    }
-    pool.iter().position(|candidate| certificate.may_be_issued_by(candidate))
+    let is_root = certificate.is_self_issued();
+    pool.iter().position(|candidate| !is_root && certificate.may_be_issued_by(candidate))
 }

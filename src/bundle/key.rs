@@ -1,18 +1,15 @@
 //! The private key of a file.
 
-use zeroize::Zeroizing;
-
-use super::defect::{DAMAGED_HINT, Defect, kinds};
+use super::{DAMAGED_HINT, Defect};
 use crate::key::{KeyError, PrivateKey};
-use crate::pem::{Block, KeyFormat};
+use crate::pem::Block;
 
 /// Reads the only private key of a file.
-pub(super) fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, Defect> {
-    let others = kinds(&blocks, |_| true);
-    let mut keys: Vec<(KeyFormat, Zeroizing<Vec<u8>>)> = Vec::new();
+pub(super) fn find(blocks: &[Block], file: &[u8]) -> Result<PrivateKey, Defect> {
+    let mut keys = Vec::new();
     for block in blocks {
         match block {
-            Block::Key(format, der) if keys.iter().any(|known| known.0 == format && known.1 == der) => {}
+            Block::Key(format, der) if keys.contains(&(format, der)) => {}
             Block::Key(format, der) => keys.push((format, der)),
             Block::EncryptedKey => {
                 let hint = "write it without a passphrase, for example: openssl pkey -in KEY -out NEWKEY";
@@ -27,10 +24,10 @@ pub(super) fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, De
         }
     }
     match keys.as_slice() {
-        [(format, der)] => PrivateKey::from_der(*format, der).map_err(|error| unusable(&error)),
+        [(format, der)] => PrivateKey::from_der(**format, der).map_err(|error| unusable(&error)),
         [] => {
             let hint = "pass the file with the private key of this certificate, in PEM";
-            Err(Defect::missing("private key", &others, file, hint))
+            Err(Defect::missing("private key", blocks, file, hint))
         }
         several => {
             let found = format!("{} different private keys", several.len());

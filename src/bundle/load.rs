@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
-use super::files::{Files, MAX_BYTES};
-use super::parse::Bundle;
+use super::{Bundle, Files, MAX_BYTES};
 use crate::cert;
 use crate::clock::Deadline;
 use crate::file::{self, ReadError};
@@ -59,10 +58,8 @@ pub(crate) async fn load_settled(
         if !may_be_changing || waited >= MAX_WAIT || deadline.left() <= PAUSE {
             return loaded;
         }
-        log::debug!(
-            "{} and its key are incomplete or do not match; reading them again",
-            text::path(&files.cert)
-        );
+        let file = text::path(&files.cert);
+        log::debug!("{file} and its key are incomplete or do not match; reading them again");
         tokio::time::sleep(PAUSE).await;
         waited += PAUSE;
     }
