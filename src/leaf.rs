@@ -12,9 +12,9 @@ pub(crate) struct Leaf {
     /// Its DNS names and IP addresses, sanitized; empty in what is recorded of an edge.
     #[serde(default)]
     pub(crate) names: Vec<String>,
-    #[serde(with = "rfc3339")]
+    #[serde(with = "rfc3339::millis")]
     pub(crate) not_before: OffsetDateTime,
-    #[serde(with = "rfc3339")]
+    #[serde(with = "rfc3339::millis")]
     pub(crate) not_after: OffsetDateTime,
     /// Short name of its issuer, sanitized; `None`: unknown. It is not recorded.
     #[serde(skip)]

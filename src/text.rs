@@ -38,13 +38,10 @@ pub fn ascii(text: &str) -> Cow<'_, str> {
         return text.into();
     }
     let mut escaped = String::with_capacity(2 * text.len());
-    for character in text.chars() {
-        if character.is_ascii() {
-            escaped.push(character);
-        } else {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                let _ = write!(escaped, "\\u{unit:04x}");
-            }
+    for unit in text.encode_utf16() {
+        match u8::try_from(unit) {
+            Ok(byte) if byte.is_ascii() => escaped.push(byte.into()),
+            _ => _ = write!(escaped, "\\u{unit:04x}"),
         }
     }
     escaped.into()

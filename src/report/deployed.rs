@@ -106,7 +106,7 @@ pub(crate) struct UploadReport {
     pub(crate) ok: bool,
     pub(crate) id: Option<u64>,
     pub(crate) created: Option<bool>,
-    #[serde(serialize_with = "rfc3339::serialize")]
+    #[serde(serialize_with = "rfc3339::millis::serialize")]
     pub(crate) not_after: Option<OffsetDateTime>,
     pub(crate) key_match: Option<String>,
     /// Passed on as the service sent it.

@@ -1,11 +1,7 @@
 //! RFC 3339 times in UTC: formatting, parsing, and the serde adapters of reports and state files.
 
-use serde::de::Error as _;
-use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
-
-const NOT_A_TIME: &str = "not an RFC 3339 time";
 
 /// Formats a time to the second.
 pub fn rfc3339(at: OffsetDateTime) -> String {
@@ -39,26 +35,14 @@ fn format(at: OffsetDateTime) -> String {
     at.format(&Rfc3339).unwrap_or_else(|_| "a date beyond the year 9999".into())
 }
 
-/// Serializes a time, or an optional one, to the second: `#[serde(with = "crate::text::rfc3339")]`.
-pub fn serialize<T, S: Serializer>(at: &T, serializer: S) -> Result<S::Ok, S::Error>
-where
-    T: Copy + Into<Option<OffsetDateTime>>,
-{
-    (*at).into().map(rfc3339).serialize(serializer)
-}
-
-/// Deserializes a time of any precision.
-pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OffsetDateTime, D::Error> {
-    parse(&String::deserialize(deserializer)?).ok_or_else(|| D::Error::custom(NOT_A_TIME))
-}
-
-/// The adapter for a time with milliseconds.
+/// The adapter for a time; whole seconds have no fraction: `#[serde(with = "crate::text::rfc3339::millis")]`.
 pub mod millis {
-    use serde::Serialize as _;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
-    use super::{OffsetDateTime, Serializer, rfc3339_millis};
+    use super::{OffsetDateTime, parse, rfc3339_millis};
 
-    pub use super::deserialize;
+    const NOT_A_TIME: &str = "not an RFC 3339 time";
 
     /// Serializes a time, or an optional one, to the millisecond.
     pub fn serialize<T, S: Serializer>(at: &T, serializer: S) -> Result<S::Ok, S::Error>
@@ -68,22 +52,22 @@ pub mod millis {
         (*at).into().map(rfc3339_millis).serialize(serializer)
     }
 
+    /// Deserializes a time of any precision.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OffsetDateTime, D::Error> {
+        parse(&String::deserialize(deserializer)?).ok_or_else(|| D::Error::custom(NOT_A_TIME))
+    }
+
+    /// Deserializes a time of any precision, or `null`.
+    pub fn deserialize_option<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<OffsetDateTime>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| parse(&text).ok_or_else(|| D::Error::custom(NOT_A_TIME))).transpose()
+    }
+
     /// The adapter for an optional time.
     pub mod option {
-        use serde::Deserialize as _;
-        use serde::de::Error as _;
-
-        use super::super::{Deserializer, NOT_A_TIME, OffsetDateTime, parse};
-
-        pub use super::serialize;
-
-        /// Deserializes a time of any precision, or `null`.
-        pub fn deserialize<'de, D: Deserializer<'de>>(
-            deserializer: D,
-        ) -> Result<Option<OffsetDateTime>, D::Error> {
-            let text = Option::<String>::deserialize(deserializer)?;
-            text.map(|text| parse(&text).ok_or_else(|| D::Error::custom(NOT_A_TIME))).transpose()
-        }
+        pub use super::{deserialize_option as deserialize, serialize};
     }
 }
 
