@@ -4,9 +4,8 @@
 
 use webpki::Error;
 
-use super::context::{CheckContext, PathRule};
 use super::finding::{Check, Finding, Findings, Status};
-use super::path;
+use super::{CheckContext, PathRule, path};
 use crate::bundle::Chain;
 use crate::text;
 

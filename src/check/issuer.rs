@@ -2,7 +2,7 @@
 //!
 //! A private CA cannot be distinguished from a public one, so it passes.
 
-use super::context::CheckContext;
+use super::CheckContext;
 use super::finding::{Check, Finding, Findings, Status};
 use crate::bundle::Chain;
 use crate::hint::{Hint, Override};

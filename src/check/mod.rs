@@ -4,7 +4,6 @@
 //! `plan`.
 
 mod chain;
-mod context;
 mod finding;
 mod issuer;
 mod key;
@@ -14,14 +13,38 @@ mod pem;
 mod purpose;
 mod validity;
 
+use rustls::RootCertStore;
+use time::OffsetDateTime;
+
 use crate::bundle::{Bundle, Chain};
 use crate::key::PrivateKey;
+use crate::names::Domain;
 use crate::text;
 
-pub use self::context::{CheckContext, PathRule};
-use self::finding::Findings;
 pub use self::finding::{Check, Finding, Status};
 pub use self::path::describe_path_error;
+
+/// The requirements that a bundle is checked against.
+pub struct CheckContext<'a> {
+    /// Domains that the leaf must cover; empty means any.
+    pub domains: &'a [Domain],
+    /// When the certificate must be valid.
+    pub at: OffsetDateTime,
+    /// The status of a test, staging or self-signed issuer.
+    pub untrusted: Status,
+    /// The path that the chain must have; `None` means that this is not checked.
+    pub path: Option<PathRule<'a>>,
+    /// The URL of the ACME directory, if the client names it.
+    pub directory: Option<&'a str>,
+}
+
+/// The rule that a chain must have a path to a trust anchor.
+#[derive(Clone, Copy)]
+pub struct PathRule<'a> {
+    pub anchors: &'a RootCertStore,
+    /// The status of a chain without a path: a failure, or a warning unless another finding explains it.
+    pub no_path: Status,
+}
 
 /// A bundle for which no check failed: the only thing that can be uploaded.
 pub struct Vetted<'a> {
@@ -44,11 +67,9 @@ pub fn run(bundle: &Bundle, context: &CheckContext<'_>) -> Vec<Finding> {
     let mut findings = pem::check(bundle);
     let Ok(chain) = &bundle.chain else {
         let checks = [Check::Validity, Check::Names, Check::Key, Check::Purpose, Check::Chain, Check::Issuer];
-        for check in checks {
-            let mut skipped = Findings::new(check);
-            skipped.note(Status::Skipped, "there is no certificate to check");
-            findings.extend(skipped.list);
-        }
+        let detail = "there is no certificate to check";
+        let skipped = |check| Finding { check, status: Status::Skipped, detail: detail.into(), hint: None };
+        findings.extend(checks.map(skipped));
         return findings;
     };
     let file = text::path(&bundle.files.cert);

@@ -12,15 +12,12 @@ use crate::bundle::Chain;
 /// Validates that the leaf, used by a TLS server, has a path to an anchor. The error says why it has none.
 pub(super) fn validate(chain: &Chain, anchors: &RootCertStore, at: OffsetDateTime) -> Result<(), Error> {
     let leaf = chain.leaf.der.as_slice().into();
-    let issuers: Vec<CertificateDer<'_>> =
-        chain.issuers.iter().map(|issuer| issuer.der.as_slice().into()).collect();
+    let issuers: Vec<_> = chain.issuers.iter().map(|issuer| CertificateDer::from(&*issuer.der)).collect();
     let seconds = u64::try_from(at.unix_timestamp()).unwrap_or(0);
     let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-    EndEntityCert::try_from(&leaf).and_then(|leaf| {
-        let usage = KeyUsage::server_auth();
-        leaf.verify_for_usage(ALL_VERIFICATION_ALGS, &anchors.roots, &issuers, at, usage, None, None)
-            .map(|_| ())
-    })
+    let (leaf, usage) = (EndEntityCert::try_from(&leaf)?, KeyUsage::server_auth());
+    leaf.verify_for_usage(ALL_VERIFICATION_ALGS, &anchors.roots, &issuers, at, usage, None, None)?;
+    Ok(())
 }
 
 /// What to do about a path that does not validate.

@@ -84,9 +84,8 @@ fn escape(text: &[u8]) -> Option<(u32, usize)> {
         [b'%', ..] => Some((number(text.get(1..3), 16)?, 3)),
         [b'\\', b'u' | b'U', ..] => Some((number(text.get(2..6), 16)?, 6)),
         [b'\\', b'x' | b'X', ..] => Some((number(text.get(2..4), 16)?, 4)),
-        [b'\\', b'n' | b'r' | b't' | b'b' | b'f' | b'N' | b'R' | b'T' | b'B' | b'F', ..] => {
-            Some((b' '.into(), 2))
-        }
+        // White space and control characters, which are ignored.
+        [b'\\', letter, ..] if b"nrtbf".contains(&letter.to_ascii_lowercase()) => Some((b' '.into(), 2)),
         [b'\\', other, ..] => Some(((*other).into(), 2)),
         [b'&', rest @ ..] => {
             let (name, _) = rest.split_at(rest.iter().take(12).position(|byte| *byte == b';')?);
