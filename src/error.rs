@@ -14,6 +14,9 @@ pub(crate) use crate::hint::{read_hint, write_hint};
 pub(crate) use crate::text::shell_word;
 use crate::text::{self, count, sanitize};
 
+/// The result of a step whose failure ends the run, or is one of its failures.
+pub(crate) type Result<T> = std::result::Result<T, CommandError>;
+
 /// Failure class. The discriminant is the exit code, on which scripts depend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]

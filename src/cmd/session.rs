@@ -3,21 +3,23 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use crate::api::{ApiObject, AttemptError, Client, List, Record, RequestError, Site};
-use crate::cli::{SiteName, WaitArgs};
+use crate::api::{ApiObject, AttemptError, Client, List, RequestError, Site};
+use crate::cli::SiteName;
 use crate::clock::{Deadline, Start};
 use crate::context::Context;
 use crate::deploy::ClientCache;
-use crate::error::{CommandError, Diagnostic as _, ErrorKind};
+use crate::error::{CommandError, Diagnostic as _, ErrorKind, Result};
 use crate::names::Domain;
+use crate::report::Report;
 use crate::secret::Redactor;
 use crate::settings::{Connection, Layer, Layers, Settings};
 
-/// A client for the account, and the settings of the run.
-pub(super) struct Session {
+/// A client for the account, and the settings and the report of the run.
+pub(super) struct Session<'a> {
     pub(super) client: Client,
     pub(super) settings: Settings,
     pub(super) deadline: Deadline,
+    pub(super) report: &'a mut Report,
 }
 
 /// Hint for errors about sites that are not in the account.
@@ -72,29 +74,25 @@ pub(super) fn no_such_site(id: u64) -> CommandError {
 }
 
 /// Fails if a list may lack elements, after its elements were shown.
-pub(super) fn require_complete<T>(list: &List<T>) -> Result<(), CommandError> {
+pub(super) fn require_complete<T>(list: &List<T>) -> Result<()> {
     list.gaps.first().map_or(Ok(()), |gap| Err(gap.into()))
 }
 
-impl Session {
+impl<'a> Session<'a> {
     /// Opens a session with the service that the settings name.
-    pub(super) fn open(
-        service: &Connection,
-        WaitArgs { wait }: WaitArgs,
-        context: &Context,
-    ) -> Result<Self, CommandError> {
+    pub(super) fn open(service: &Connection, context: &Context, report: &'a mut Report) -> Result<Self> {
         let start = Start::now();
-        let flags = Layer { connection: service.clone(), wait: wait.flatten(), ..Layer::default() };
+        let flags = Layer { connection: service.clone(), ..Layer::default() };
         let settings =
             Layers::new(&flags, &context.env, context.configuration()).resolve(&Layer::default(), None)?;
         let deadline = start.deadline(settings.timeout);
         let clients = ClientCache::new(Arc::default(), false);
         let client = clients.client(&settings, Redactor::default(), deadline)?;
-        Ok(Self { client, settings, deadline })
+        Ok(Self { client, settings, deadline, report })
     }
 
     /// Finds a site by its ID or domain.
-    pub(super) async fn find(&self, name: &SiteName) -> Result<ApiObject<Site>, CommandError> {
+    pub(super) async fn find(&self, name: &SiteName) -> Result<ApiObject<Site>> {
         match name {
             SiteName::Id(id) => self.site(*id).await,
             SiteName::Domain(domain) => {
@@ -111,10 +109,7 @@ impl Session {
 
     /// Finds a site by its domain, unless the account does not have it, and the number of sites. An incomplete list that
     /// may lack it is an error. Two spellings of one name may be two sites; the exact spelling wins.
-    pub(super) async fn find_listed(
-        &self,
-        domain: &Domain,
-    ) -> Result<(Option<ApiObject<Site>>, usize), CommandError> {
+    pub(super) async fn find_listed(&self, domain: &Domain) -> Result<(Option<ApiObject<Site>>, usize)> {
         let sites = self.sites().await?;
         let (count, gap) = (sites.items.len(), sites.gap_for(domain).cloned());
         let same = sites.items.into_iter().filter(|site| site.known.domain == *domain);
@@ -129,17 +124,12 @@ impl Session {
     }
 
     /// Lists the sites of the account, with their JSON.
-    pub(super) async fn sites(&self) -> Result<List<ApiObject<Site>>, CommandError> {
+    pub(super) async fn sites(&self) -> Result<List<ApiObject<Site>>> {
         self.client.sites().await.map_err(|cause| failed("cannot list the sites", &cause))
     }
 
-    /// Lists the records of the account, with their JSON.
-    pub(super) async fn records(&self) -> Result<List<ApiObject<Record>>, CommandError> {
-        self.client.records().await.map_err(|cause| failed("cannot list the certificates", &cause))
-    }
-
     /// Reads a site.
-    pub(super) async fn site(&self, id: u64) -> Result<ApiObject<Site>, CommandError> {
+    pub(super) async fn site(&self, id: u64) -> Result<ApiObject<Site>> {
         self.client.site(id).await.map_err(|cause| match cause.refused_status() {
             Some(404) => no_such_site(id),
             _ => failed(format_args!("cannot read site {id}"), &cause),
@@ -147,7 +137,7 @@ impl Session {
     }
 
     /// Reads a site after a request that may have changed it.
-    pub(super) async fn reread(&self, id: u64) -> Result<ApiObject<Site>, CommandError> {
+    pub(super) async fn reread(&self, id: u64) -> Result<ApiObject<Site>> {
         self.client.site(id).await.map_err(|cause| match cause.refused_status() {
             Some(404) => {
                 let message = format_args!("site {id} existed before the request and is gone now (404)");

@@ -7,27 +7,23 @@ use serde_json::json;
 
 use super::write::{self, Part};
 use crate::bundle::{Bundle, Files};
-use crate::cli::{DownloadArgs, WaitArgs};
+use crate::cli::DownloadArgs;
 use crate::clock;
 use crate::cmd::session::{Session, failed_or_refused};
 use crate::context::Context;
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::report::{CertificateReport, Report};
 use crate::text::{self, people, rfc3339};
 
-pub(super) async fn run(
-    args: &DownloadArgs,
-    context: &Context,
-    report: &mut Report,
-) -> Result<(), CommandError> {
+pub(super) async fn run(args: &DownloadArgs, context: &Context, report: &mut Report) -> Result<()> {
     if args.is_to_stdout() && !args.cert_only {
         let message = "a private key is never printed; nothing was sent";
         return Err(CommandError::new(ErrorKind::Usage, message)
             .hint("name a directory with --out, or pass --cert-only"));
     }
-    let session = Session::open(&args.service, WaitArgs::default(), context)?;
+    let Session { client, report, .. } = Session::open(&args.service, context, report)?;
     let id = args.id;
-    let download = session.client.download(id).await.map_err(|cause| {
+    let download = client.download(id).await.map_err(|cause| {
         failed_or_refused(
             format_args!("cannot download certificate {id}; nothing was written"),
             &cause,

@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::session::{Session, require_complete};
-use crate::api::ApiObject;
-use crate::cli::{CertsCommand, WaitArgs};
+use super::session::{Session, failed, require_complete};
+use crate::api::{ApiObject, Record};
+use crate::cli::CertsCommand;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::report::{Report, Table};
 use crate::runtime::Runtime;
 use crate::settings::Connection;
 
 /// Runs the command.
-pub(crate) fn run(args: &CertsCommand, context: &Context, report: &mut Report) -> Result<(), CommandError> {
+pub(crate) fn run(args: &CertsCommand, context: &Context, report: &mut Report) -> Result<()> {
     Runtime::new()?.block_on(async {
         match args {
             CertsCommand::List(args) => list_records(args, context, report).await,
@@ -26,13 +26,11 @@ pub(crate) fn run(args: &CertsCommand, context: &Context, report: &mut Report) -
     })
 }
 
-async fn list_records(
-    service: &Connection,
-    context: &Context,
-    report: &mut Report,
-) -> Result<(), CommandError> {
-    let session = Session::open(service, WaitArgs::default(), context)?;
-    let (records, sites) = (session.records().await?, session.sites().await?);
+async fn list_records(service: &Connection, context: &Context, report: &mut Report) -> Result<()> {
+    let session = Session::open(service, context, report)?;
+    let records = session.client.records::<ApiObject<Record>>().await;
+    let records = records.map_err(|cause| failed("cannot list the certificates", &cause))?;
+    let (sites, report) = (session.sites().await?, session.report);
     let mut bound: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for site in &sites.items {
         if let Some(id) = site.known.cert_id {

@@ -2,72 +2,100 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::time::sleep;
 
+use super::field_update::Fields;
 use super::{binding, label};
 use crate::api::{ApiObject, Site};
 use crate::cli::WaitArgs;
 use crate::clock::Deadline;
 use crate::cmd::session::{CONTRADICTION_HINT, Session};
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::fields;
-use crate::report::Report;
+use crate::settings::Seconds;
 use crate::text::{humanize, list, sanitize};
 
 /// Pauses between requests for the site; a push takes seconds.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
-/// Reports a site after its fields were saved. Fails if the service ignored one of them (section 4.7) or did not set
-/// `cert_id`, and warns of those that it saved otherwise than sent.
-pub(super) fn verify(
-    site: &ApiObject<Site>,
-    sent: &Map<String, Value>,
-    ignored: &[String],
-    report: &mut Report,
-) -> Result<(), CommandError> {
-    report.set("site", &site.json);
-    report.set("ignored_fields", ignored);
-    let saved = || sent.iter().filter(|(name, _)| !ignored.contains(name));
-    for (name, wanted) in saved() {
-        if let Some(found) = site.json.get(name).filter(|found| !contains(found, wanted)) {
-            report.warnings.push(format!(
-                "{} was saved as {}, not as {}",
-                sanitize(name),
-                sanitize(&found.to_string()),
-                sanitize(&wanted.to_string())
-            ));
+impl Session<'_> {
+    /// Reports a site after its fields were saved. Fails if the service ignored one of them (section 4.7) or did not set
+    /// `cert_id`, and warns of those that it saved otherwise than sent.
+    pub(super) fn verify(&mut self, site: &ApiObject<Site>, sent: &Fields, ignored: &[String]) -> Result<()> {
+        self.report.set("site", &site.json);
+        self.report.set("ignored_fields", ignored);
+        let saved = || sent.iter().filter(|(name, _)| !ignored.contains(name));
+        for (name, wanted) in saved() {
+            if let Some(found) = site.json.get(name).filter(|found| !contains(found, wanted)) {
+                self.report.warnings.push(format!(
+                    "{} was saved as {}, not as {}",
+                    sanitize(name),
+                    sanitize(&found.to_string()),
+                    sanitize(&wanted.to_string())
+                ));
+            }
         }
+        if ignored.is_empty() {
+            let wanted = sent.get("cert_id").map(binding::record);
+            return wanted.map_or(Ok(()), |wanted| require_binding(site, wanted));
+        }
+        let others = match saved().map(|(name, _)| name).collect::<Vec<_>>().as_slice() {
+            [] => "no other field was sent".to_owned(),
+            [one] => format!("{one} was saved"),
+            several => format!("{} were saved", list(several)),
+        };
+        let suggestions: Vec<String> = ignored
+            .iter()
+            .filter_map(|name| {
+                let known = fields::suggestion(name)?;
+                Some(format!("{} is not a known field; {known} is", sanitize(name)))
+            })
+            .collect();
+        let id = site.known.id;
+        let hint = if suggestions.is_empty() {
+            format!("run `edgecert sites get {id}` to see the fields that can be set")
+        } else {
+            format!("{}; set it with `edgecert sites update {id} --set FIELD=VALUE`", suggestions.join("; "))
+        };
+        let ignored = list(ignored.iter().map(|name| sanitize(name)));
+        let message = format_args!("the service ignored {ignored} of {}; {others}", label(site));
+        Err(CommandError::new(ErrorKind::Service, message).hint(hint))
     }
-    if ignored.is_empty() {
-        return sent.get("cert_id").map_or(Ok(()), |cert_id| require_binding(site, binding::record(cert_id)));
+
+    /// Reports the site as it is now, and waits for the edge if `--wait` was given.
+    pub(super) async fn finish(&mut self, wait: WaitArgs, site: &mut ApiObject<Site>) -> Result<()> {
+        self.report.set("site", &site.json);
+        let Some(wait) = wait.wait else { return Ok(()) };
+        let (wait, timeout) = (wait.map_or(self.settings.wait, Seconds::duration), self.settings.timeout);
+        let end = Deadline::after(wait).or_sooner(self.deadline);
+        let mut pause = FIRST_PAUSE;
+        while !site.known.config_synced {
+            // Leaves 100 ms for the last reading.
+            let left = end.left().saturating_sub(FIRST_PAUSE / 2);
+            if left.is_zero() {
+                let message = format_args!(
+                    "the configuration of {} did not reach the edge within {}; the service continues the push",
+                    label(site),
+                    humanize(time::Duration::try_from(wait.min(timeout)).unwrap_or(time::Duration::MAX))
+                );
+                let flag = if timeout < wait { "--timeout SECS" } else { "--wait=SECS" };
+                let hint = format!("wait longer with {flag}");
+                return Err(CommandError::new(ErrorKind::Temporary, message).hint(hint));
+            }
+            sleep(pause.min(left)).await;
+            pause = (2 * pause).min(MAX_PAUSE);
+            *site = self.reread(site.known.id).await?;
+            self.report.set("site", &site.json);
+        }
+        self.report.push(format!("{}: the configuration has reached the edge", label(site)));
+        Ok(())
     }
-    let others = match saved().map(|(name, _)| name).collect::<Vec<_>>().as_slice() {
-        [] => "no other field was sent".to_owned(),
-        [one] => format!("{one} was saved"),
-        several => format!("{} were saved", list(several)),
-    };
-    let suggestions: Vec<String> = ignored
-        .iter()
-        .filter_map(|name| {
-            let known = fields::suggestion(name)?;
-            Some(format!("{} is not a known field; {known} is", sanitize(name)))
-        })
-        .collect();
-    let id = site.known.id;
-    let hint = if suggestions.is_empty() {
-        format!("run `edgecert sites get {id}` to see the fields that can be set")
-    } else {
-        format!("{}; set it with `edgecert sites update {id} --set FIELD=VALUE`", suggestions.join("; "))
-    };
-    let ignored = list(ignored.iter().map(|name| sanitize(name)));
-    let message = format_args!("the service ignored {ignored} of {}; {others}", label(site));
-    Err(CommandError::new(ErrorKind::Service, message).hint(hint))
 }
 
 /// Fails if the saved site is not bound to the record.
-fn require_binding(site: &ApiObject<Site>, wanted: Option<u64>) -> Result<(), CommandError> {
+fn require_binding(site: &ApiObject<Site>, wanted: Option<u64>) -> Result<()> {
     let bound = match (site.known.cert_id, &site.known.unreadable_cert_id) {
         (_, Some(unreadable)) => format!("a cert_id that cannot be read ({unreadable})"),
         (found, None) if found == wanted => return Ok(()),
@@ -78,43 +106,6 @@ fn require_binding(site: &ApiObject<Site>, wanted: Option<u64>) -> Result<(), Co
     let message =
         format_args!("{site} is bound to {bound}, although the service reported that the change was saved");
     Err(CommandError::new(ErrorKind::Service, message).hint(CONTRADICTION_HINT))
-}
-
-/// Reports the site as it is now, and waits for the edge if `--wait` was given.
-pub(super) async fn finish(
-    wait: WaitArgs,
-    mut site: ApiObject<Site>,
-    session: &Session,
-    report: &mut Report,
-) -> Result<ApiObject<Site>, CommandError> {
-    report.set("site", &site.json);
-    if wait.wait.is_none() {
-        return Ok(site);
-    }
-    let (wait, timeout) = (session.settings.wait, session.settings.timeout);
-    let end = Deadline::after(wait).or_sooner(session.deadline);
-    let mut pause = FIRST_PAUSE;
-    while !site.known.config_synced {
-        // Leaves 100 ms for the last reading.
-        let left = end.left().saturating_sub(FIRST_PAUSE / 2);
-        if left.is_zero() {
-            let message = format_args!(
-                "the configuration of {} did not reach the edge within {}; the service continues the push",
-                label(&site),
-                humanize(time::Duration::try_from(wait.min(timeout)).unwrap_or(time::Duration::MAX))
-            );
-            let flag = if timeout < wait { "--timeout SECS" } else { "--wait=SECS" };
-            return Err(
-                CommandError::new(ErrorKind::Temporary, message).hint(format!("wait longer with {flag}"))
-            );
-        }
-        sleep(pause.min(left)).await;
-        pause = (2 * pause).min(MAX_PAUSE);
-        site = session.reread(site.known.id).await?;
-        report.set("site", &site.json);
-    }
-    report.push(format!("{}: the configuration has reached the edge", label(&site)));
-    Ok(site)
 }
 
 /// Whether a field was saved as sent. The service may add to objects, and has several spellings of "none".

@@ -1,34 +1,30 @@
 //! `edgecert sites create`. The request is sent once, because a second one would be refused; if the response is lost,
 //! the sites are listed instead.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::binding;
-use super::change::{self, contains};
-use super::field_update::FieldUpdate;
-use super::label;
+use super::change::contains;
+use super::field_update::{self, Fields};
+use super::{binding, label};
 use crate::api::{ApiObject, RequestError, SavedSite, Site};
 use crate::cli::CreateArgs;
 use crate::cmd::session::{LIST_SITES_HINT, Session, failed, failed_or_refused};
 use crate::context::Context;
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::names::Domain;
 use crate::report::Report;
 
-pub(super) async fn run(
-    args: &CreateArgs,
-    context: &Context,
-    report: &mut Report,
-) -> Result<(), CommandError> {
-    let mut update = FieldUpdate::read(&args.fields)?;
+pub(super) async fn run(args: &CreateArgs, context: &Context, report: &mut Report) -> Result<()> {
+    let (mut fields, named) = field_update::read(&args.fields)?;
+    fields.extend(named);
     // The service expects the name without the trailing dot of DNS.
-    let named = Value::from(args.domain.spelled().trim_end_matches('.'));
-    if update.fields.insert("domain".into(), named.clone()).is_some_and(|other| other != named) {
+    let domain = Value::from(args.domain.spelled().trim_end_matches('.'));
+    if fields.insert("domain".into(), domain.clone()).is_some_and(|other| other != domain) {
         let message = format_args!("the fields name a domain other than {}", args.domain);
         return Err(CommandError::new(ErrorKind::Usage, message).hint("name the domain once"));
     }
-    update.check()?;
-    let session = Session::open(&args.service, args.wait, context)?;
+    field_update::check(&fields)?;
+    let mut session = Session::open(&args.service, context, report)?;
     // If the list is incomplete, the service refuses a second site.
     let sites = session.sites().await?;
     if let Some(site) = sites.items.into_iter().find(|site| site.known.domain == args.domain) {
@@ -37,10 +33,10 @@ pub(super) async fn run(
         return Err(CommandError::new(ErrorKind::Service, message).hint(hint));
     }
     let allow_uncovered = args.fields.allow_uncovered;
-    binding::check(&update.fields, &args.domain, None, allow_uncovered, &session, report).await?;
-    let saved = match session.client.create_site(&update.fields).await {
+    binding::check(&fields, &args.domain, None, allow_uncovered, &mut session).await?;
+    let saved = match session.client.create_site(&fields).await {
         Err(cause) if cause.error.is_retryable() => {
-            find_created(&args.domain, cause, &update.fields, &session, report).await?
+            find_created(&args.domain, &cause, &fields, &mut session).await?
         }
         result => result.map_err(|cause| {
             let hint = "see the reason that the service gives; a site needs a package that is neither expired nor used up, and cert_id and package_id must belong to this account";
@@ -51,36 +47,34 @@ pub(super) async fn run(
         Some(site) => Some(site),
         None => session.find_listed(&args.domain).await?.0,
     };
-    let Some(site) = found else {
+    let Some(mut site) = found else {
         let message = format_args!(
             "{} is not among the sites, although the service reported that it was created",
             args.domain
         );
         return Err(CommandError::new(ErrorKind::Service, message).hint(LIST_SITES_HINT));
     };
-    report.push(format!("{}: created", label(&site)));
-    show_dns_record(&site, report);
-    change::verify(&site, &update.fields, &saved.ignored_fields, report)?;
-    change::finish(args.wait, site, &session, report).await.map(drop)
+    session.report.push(format!("{}: created", label(&site)));
+    show_dns_record(&site, session.report);
+    session.verify(&site, &fields, &saved.ignored_fields)?;
+    session.finish(args.wait, &mut site).await
 }
 
 /// Looks for the site after a lost response. Fields that the site lacks count as ignored.
 async fn find_created(
     domain: &Domain,
-    cause: RequestError,
-    sent: &Map<String, Value>,
-    session: &Session,
-    report: &mut Report,
-) -> Result<SavedSite, CommandError> {
+    cause: &RequestError,
+    sent: &Fields,
+    session: &mut Session<'_>,
+) -> Result<SavedSite> {
     let (found, _) = session.find_listed(domain).await.map_err(|listing| {
         listing.prefixed(format_args!("{domain} may or may not have been created ({}); ", cause.error))
     })?;
     let Some(site) = found else {
-        return Err(
-            failed(format_args!("{domain} was not created"), &cause).hint("run the same command again")
-        );
+        let error = failed(format_args!("{domain} was not created"), cause);
+        return Err(error.hint("run the same command again"));
     };
-    report.warnings.push(format!("the response was lost ({}), but the site exists", cause.error));
+    session.report.warnings.push(format!("the response was lost ({}), but the site exists", cause.error));
     let is_missing = |(name, wanted): &(&String, &Value)| {
         *name != "domain" && !site.json.get(*name).is_some_and(|found| contains(found, wanted))
     };
@@ -88,10 +82,13 @@ async fn find_created(
     Ok(SavedSite { site: Some(site), ignored_fields })
 }
 
-/// Shows the DNS record to create, in zone file format.
+/// Shows the DNS record to create, in zone file format, to which not every text can be written.
 fn show_dns_record(site: &ApiObject<Site>, report: &mut Report) {
+    let is_label = |label: &str| {
+        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
     let target = site.known.cname.as_deref().map(|cname| cname.trim_end_matches('.'));
-    let Some(target) = target.filter(|target| is_host_name(target)) else {
+    let Some(target) = target.filter(|target| target.split('.').all(is_label)) else {
         let warning = format!("the service returned no usable CNAME target for {}", site.known.domain);
         report.warnings.push(warning);
         return;
@@ -99,12 +96,4 @@ fn show_dns_record(site: &ApiObject<Site>, report: &mut Report) {
     let record = format!("{}. IN CNAME {}.", site.known.domain.host(), target);
     report.push(record.clone());
     report.set("dns_record", record);
-}
-
-/// Whether the name can be written to a zone file.
-fn is_host_name(name: &str) -> bool {
-    let is_label = |label: &str| {
-        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-    };
-    name.split('.').all(is_label)
 }

@@ -1,10 +1,10 @@
 //! `edgecert sites delete`: names what will be deleted and asks for confirmation, or requires `--yes`.
 
 use super::{Confirm, label};
-use crate::cli::{DeleteArgs, WaitArgs};
+use crate::cli::DeleteArgs;
 use crate::cmd::session::{CONTRADICTION_HINT, SEE_REASON_HINT, Session, not_done};
 use crate::context::Context;
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::report::Report;
 
 pub(super) async fn run(
@@ -12,7 +12,7 @@ pub(super) async fn run(
     confirm: Confirm<'_>,
     context: &Context,
     report: &mut Report,
-) -> Result<(), CommandError> {
+) -> Result<()> {
     if !args.yes && confirm.is_none() {
         let message = format_args!(
             "deleting {} needs confirmation, and there is no terminal to ask on; nothing was sent",
@@ -22,11 +22,11 @@ pub(super) async fn run(
             CommandError::new(ErrorKind::Usage, message).hint("pass --yes, or run the command on a terminal")
         );
     }
-    let session = Session::open(&args.service, WaitArgs::default(), context)?;
+    let session = Session::open(&args.service, context, report)?;
     let site = session.find(&args.site).await?;
     let (id, name) = (site.known.id, label(&site));
-    report.set("site", &site.json);
-    report.set("deleted", false);
+    session.report.set("site", &site.json);
+    session.report.set("deleted", false);
     let question = format!("permanently delete {name} with its DNS records and edge configuration?");
     if !args.yes && !confirm.is_some_and(|confirm| confirm(&question)) {
         let message = format_args!("{name} was not deleted: not confirmed");
@@ -42,10 +42,10 @@ pub(super) async fn run(
         }
         Err(cause) if cause.refused_status() == Some(404) => {}
         Err(cause) => {
-            report.warnings.push(format!("cannot confirm that {name} is gone: {}", cause.error));
+            session.report.warnings.push(format!("cannot confirm that {name} is gone: {}", cause.error));
         }
     }
-    report.set("deleted", true);
-    report.push(format!("{name}: deleted, with its DNS records and edge configuration"));
+    session.report.set("deleted", true);
+    session.report.push(format!("{name}: deleted, with its DNS records and edge configuration"));
     Ok(())
 }

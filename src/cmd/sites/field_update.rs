@@ -1,67 +1,47 @@
 //! The fields that `create` and `update` send, from `--from`, `--origin` and `--set`. Fields of known type are checked
 //! before anything is sent.
 
-use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
 
-use super::change::contains;
-use crate::cli::{FieldArgs, Origin};
-use crate::error::{CommandError, ErrorKind, read_hint};
+use crate::cli::{Assignment, FieldArgs, Origin};
+use crate::error::{CommandError, ErrorKind, Result, read_hint};
 use crate::{fields, file, text};
 
-/// Fields to save.
-pub(super) struct FieldUpdate {
-    pub(super) fields: Map<String, Value>,
-    /// Names of the fields that only the file sets.
-    pub(super) from_file: BTreeSet<String>,
-}
+/// Names and values to save.
+pub(super) type Fields = Map<String, Value>;
 
 /// Maximum size of a file of fields.
 const MAX_BYTES: u64 = 1 << 20;
 
-impl FieldUpdate {
-    /// Collects the fields without checking them.
-    pub(super) fn read(args: &FieldArgs) -> Result<Self, CommandError> {
-        let mut fields = args.from.as_deref().map(read_file).transpose()?.unwrap_or_default();
-        let mut named = Map::new();
-        for assignment in &args.assignments {
-            named.insert(assignment.field.clone(), assignment.value.clone());
-        }
-        add_origins(&args.origins, &mut named, &fields)?;
-        fields.extend(named.clone());
-        let from_file = fields.keys().filter(|name| !named.contains_key(*name)).cloned().collect();
-        Ok(Self { fields, from_file })
-    }
+/// Collects the fields that only the file sets, and those that the command line names, without checking them.
+pub(super) fn read(args: &FieldArgs) -> Result<(Fields, Fields)> {
+    let mut of_file = args.from.as_deref().map(read_file).transpose()?.unwrap_or_default();
+    let assigned = |Assignment { field, value }: &Assignment| (field.clone(), value.clone());
+    let mut named: Fields = args.assignments.iter().map(assigned).collect();
+    add_origins(&args.origins, &mut named, &of_file)?;
+    of_file.retain(|name, _| !named.contains_key(name));
+    Ok((of_file, named))
+}
 
-    /// Omits fields of the file whose values the site already has: the file may be the whole site with one field
-    /// edited.
-    pub(super) fn omit_unchanged(&mut self, current: &Map<String, Value>) {
-        self.fields.retain(|name, wanted| {
-            let is_equal = |found: &Value| contains(found, wanted) && contains(wanted, found);
-            !(self.from_file.contains(name) && current.get(name).is_some_and(is_equal))
-        });
+/// Checks the fields of known type.
+pub(super) fn check(fields: &Fields) -> Result<()> {
+    let wrong: Vec<String> =
+        fields.iter().filter_map(|(name, value)| fields::check(name, value).err()).collect();
+    if wrong.is_empty() {
+        return Ok(());
     }
-
-    /// Checks the fields of known type.
-    pub(super) fn check(&self) -> Result<(), CommandError> {
-        let wrong: Vec<String> =
-            self.fields.iter().filter_map(|(name, value)| fields::check(name, value).err()).collect();
-        if wrong.is_empty() {
-            return Ok(());
-        }
-        let message = format_args!("{}; nothing was sent", wrong.join("; "));
-        Err(CommandError::new(ErrorKind::Refused, message).hint(
-            r#"give each field a value of its type, for example --set force_https=true or --set 'origins=[{"addr":"192.0.2.10","weight":1,"status":true}]'"#,
-        ))
-    }
+    let message = format_args!("{}; nothing was sent", wrong.join("; "));
+    Err(CommandError::new(ErrorKind::Refused, message).hint(
+        r#"give each field a value of its type, for example --set force_https=true or --set 'origins=[{"addr":"192.0.2.10","weight":1,"status":true}]'"#,
+    ))
 }
 
 /// Reads an object of fields, or the output of `sites get --json`.
-fn read_file(path: &Path) -> Result<Map<String, Value>, CommandError> {
+fn read_file(path: &Path) -> Result<Fields> {
     let text = match path.to_str() {
         Some("-") => {
             let mut text = Zeroizing::new(String::new());
@@ -92,11 +72,7 @@ fn read_file(path: &Path) -> Result<Map<String, Value>, CommandError> {
 }
 
 /// Adds origins in the form of section 2.3. Their common port is a field of the site.
-fn add_origins(
-    origins: &[Origin],
-    named: &mut Map<String, Value>,
-    from_file: &Map<String, Value>,
-) -> Result<(), CommandError> {
+fn add_origins(origins: &[Origin], named: &mut Fields, from_file: &Fields) -> Result<()> {
     let misused =
         |message: &str, hint: &'static str| Err(CommandError::new(ErrorKind::Usage, message).hint(hint));
     let [first, others @ ..] = origins else { return Ok(()) };
@@ -104,7 +80,7 @@ fn add_origins(
         let hint = "give every --origin the same port, or none";
         return misused("a site has one port for all of its origins; --origin names several", hint);
     }
-    let mut added = Map::new();
+    let mut added = Fields::new();
     if let Some(port) = first.port {
         let protocol = named.get("origin_protocol").or_else(|| from_file.get("origin_protocol"));
         let Some(protocol @ ("http" | "https")) = protocol.and_then(Value::as_str) else {

@@ -4,30 +4,30 @@ use clap::builder::styling::AnsiColor;
 
 use super::plain;
 use crate::api::{ApiObject, Site};
-use crate::cli::{ListArgs, WaitArgs};
+use crate::cli::ListArgs;
 use crate::cmd::session::{Session, require_complete};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::report::{Cell, Report, Table};
 use crate::text::count;
 
 const HEADS: [&str; 7] = ["id", "domain", "cname", "enabled", "status", "certificate", "synced"];
 
-pub(super) async fn run(args: &ListArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
-    let session = Session::open(&args.service, WaitArgs::default(), context)?;
+pub(super) async fn run(args: &ListArgs, context: &Context, report: &mut Report) -> Result<()> {
+    let session = Session::open(&args.service, context, report)?;
     let mut list = session.sites().await?;
     let total = list.items.len();
     list.items.retain(|site| is_selected(site, args));
     let sites = &list.items;
-    report.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
+    session.report.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
     let mut table = Table::new(&HEADS);
     for site in sites {
         table.row(cells(site));
     }
     match sites.len() {
-        0 if total == 0 => report.push("the account has no site"),
-        0 => report.push(format!("none of {} matches", count(total, "site"))),
-        _ => report.push(table),
+        0 if total == 0 => session.report.push("the account has no site"),
+        0 => session.report.push(format!("none of {} matches", count(total, "site"))),
+        _ => session.report.push(table),
     }
     require_complete(&list)
 }

@@ -15,7 +15,7 @@ use super::session::Session;
 use crate::api::{ApiObject, Site};
 use crate::cli::{SiteArgs, SitesCommand};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::report::{Report, Table};
 use crate::runtime::Runtime;
 use crate::text::sanitize_untruncated;
@@ -29,7 +29,7 @@ pub(crate) fn run(
     context: &Context,
     confirm: Confirm<'_>,
     report: &mut Report,
-) -> Result<(), CommandError> {
+) -> Result<()> {
     Runtime::new()?.block_on(async {
         match args {
             SitesCommand::List(args) => list::run(args, context, report).await,
@@ -44,15 +44,15 @@ pub(crate) fn run(
     })
 }
 
-async fn get(args: &SiteArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
-    let session = Session::open(&args.service, args.wait, context)?;
-    let site = session.find(&args.site).await?;
-    let site = change::finish(args.wait, site, &session, report).await?;
+async fn get(args: &SiteArgs, context: &Context, report: &mut Report) -> Result<()> {
+    let mut session = Session::open(&args.service, context, report)?;
+    let mut site = session.find(&args.site).await?;
+    session.finish(args.wait, &mut site).await?;
     let mut table = Table::new(&["field", "value"]);
     for (name, value) in site.json.iter().flat_map(|(name, value)| scalars(name, value)) {
         table.row([name.into(), plain(value).into()]);
     }
-    report.push(table);
+    session.report.push(table);
     Ok(())
 }
 

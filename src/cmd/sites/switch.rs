@@ -1,11 +1,11 @@
 //! `edgecert sites enable` and `disable`. A successful response proves nothing, so the site is read afterwards.
 
-use super::{change, label};
+use super::label;
 use crate::api::{ApiObject, RequestError, Site};
 use crate::cli::{SiteArgs, SiteName};
 use crate::cmd::session::{CONTRADICTION_HINT, SEE_REASON_HINT, Session, is_refused, not_done};
 use crate::context::Context;
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::report::Report;
 use crate::text::sanitize;
 
@@ -14,8 +14,8 @@ pub(super) async fn run(
     enabled: bool,
     context: &Context,
     report: &mut Report,
-) -> Result<(), CommandError> {
-    let session = Session::open(&args.service, args.wait, context)?;
+) -> Result<()> {
+    let mut session = Session::open(&args.service, context, report)?;
     let id = match &args.site {
         SiteName::Id(id) => *id,
         domain @ SiteName::Domain(_) => session.find(domain).await?.known.id,
@@ -29,22 +29,25 @@ pub(super) async fn run(
             return Err(not_done(&cause, id, format_args!("site {id}"), state, SEE_REASON_HINT));
         }
     };
-    let site = match &refusal {
+    let mut site = match &refusal {
         Some(_) => session.site(id).await?,
         None => session.reread(id).await?,
     };
-    report.set("site", &site.json);
+    session.report.set("site", &site.json);
     if !site.json.contains_key("enabled") {
-        report.warnings.push(format!("the service does not show whether {} is {state}", label(&site)));
+        session
+            .report
+            .warnings
+            .push(format!("the service does not show whether {} is {state}", label(&site)));
     } else if site.known.enabled != enabled {
         return Err(not_switched(&site, refusal.as_ref()));
     }
     if let Some(refusal) = refusal {
-        report.warnings.push(format!("{}, but {} is {state}", refusal.error, label(&site)));
+        session.report.warnings.push(format!("{}, but {} is {state}", refusal.error, label(&site)));
     }
     let effect = if enabled { "the edge follows within seconds" } else { "acceleration has stopped" };
-    report.push(format!("{}: {state}; {effect}", label(&site)));
-    change::finish(args.wait, site, &session, report).await.map(drop)
+    session.report.push(format!("{}: {state}; {effect}", label(&site)));
+    session.finish(args.wait, &mut site).await
 }
 
 /// A site whose state did not change.

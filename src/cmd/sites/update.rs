@@ -3,43 +3,45 @@
 use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
-use super::field_update::FieldUpdate;
-use super::{binding, change, label, plain, scalars};
+use super::change::contains;
+use super::field_update::{self, Fields};
+use super::{binding, label, plain, scalars};
 use crate::cli::{Assignment, BindArgs, FieldArgs, UpdateArgs};
 use crate::cmd::session::{SEE_REASON_HINT, Session, not_done};
 use crate::context::Context;
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::fields::FIELDS;
 use crate::report::{Block, Report, Table};
 use crate::text::sanitize;
 
-pub(super) async fn run(
-    args: &UpdateArgs,
-    context: &Context,
-    report: &mut Report,
-) -> Result<(), CommandError> {
-    let mut update = FieldUpdate::read(&args.fields)?;
-    if update.fields.is_empty() {
+pub(super) async fn run(args: &UpdateArgs, context: &Context, report: &mut Report) -> Result<()> {
+    let (mut sent, named) = field_update::read(&args.fields)?;
+    if sent.is_empty() && named.is_empty() {
         return Err(CommandError::new(ErrorKind::Usage, "no field is named")
             .hint("name one with --set, --origin or --from"));
     }
     // Those of a file can only be checked once the site is known.
-    if update.from_file.is_empty() {
-        update.check()?;
+    if sent.is_empty() {
+        field_update::check(&named)?;
     }
-    let session = Session::open(&args.service, args.wait, context)?;
-    let before = session.find(&args.site).await?;
-    update.omit_unchanged(&before.json);
-    update.check()?;
-    if update.fields.is_empty() {
-        report.push(format!("{}: already up to date", label(&before)));
-        return change::finish(args.wait, before, &session, report).await.map(drop);
+    let mut session = Session::open(&args.service, context, report)?;
+    let mut before = session.find(&args.site).await?;
+    // The file may be the whole site with one field edited.
+    sent.retain(|name, wanted| {
+        let is_equal = |found| contains(found, wanted) && contains(wanted, found);
+        !before.json.get(name).is_some_and(is_equal)
+    });
+    sent.extend(named);
+    field_update::check(&sent)?;
+    if sent.is_empty() {
+        session.report.push(format!("{}: already up to date", label(&before)));
+        return session.finish(args.wait, &mut before).await;
     }
-    let (id, sent, allow_uncovered) = (before.known.id, &update.fields, args.fields.allow_uncovered);
-    binding::check(sent, &before.known.domain, Some(&before), allow_uncovered, &session, report).await?;
-    let saved = session.client.update_site(id, sent).await.map_err(|cause| {
+    let (id, allow_uncovered) = (before.known.id, args.fields.allow_uncovered);
+    binding::check(&sent, &before.known.domain, Some(&before), allow_uncovered, &mut session).await?;
+    let saved = session.client.update_site(id, &sent).await.map_err(|cause| {
         let has_reference = ["cert_id", "package_id"].iter().any(|name| sent.contains_key(*name));
         let hint = match cause.refused_status() {
             Some(403) if has_reference => "name a cert_id or package_id of this account",
@@ -47,41 +49,37 @@ pub(super) async fn run(
         };
         not_done(&cause, id, label(&before), "changed", hint)
     })?;
-    let after = match saved.site.filter(|site| site.known.id == id) {
+    let mut after = match saved.site.filter(|site| site.known.id == id) {
         Some(site) => site,
         None => session.reread(id).await?,
     };
-    let changes = changes(&before.json, &after.json, sent);
+    let changes = changes(&before.json, &after.json, &sent);
     for change in changes.iter().filter(|change| !sent.contains_key(&change.field)) {
-        report.warnings.push(format!(
+        session.report.warnings.push(format!(
             "{} was not part of the request but changed, from {} to {}",
             change.field,
             sanitize(&plain(&change.before)),
             sanitize(&plain(&change.after))
         ));
     }
-    let verified = change::verify(&after, sent, &saved.ignored_fields, report);
+    let verified = session.verify(&after, &sent, &saved.ignored_fields);
     if verified.is_ok() {
         let done = match sent.get("cert_id").and_then(binding::record) {
             Some(cert) if sent.len() == 1 => format!("bound to certificate {cert}"),
             _ => "saved".to_owned(),
         };
-        report.push(format!("{}: {done}", label(&after)));
+        session.report.push(format!("{}: {done}", label(&after)));
     }
     if args.diff {
-        report.push(diff(&changes));
-        report.set("diff", &changes);
+        session.report.push(diff(&changes));
+        session.report.set("diff", &changes);
     }
     verified?;
-    change::finish(args.wait, after, &session, report).await.map(drop)
+    session.finish(args.wait, &mut after).await
 }
 
 /// `edgecert sites bind`: an update of `cert_id`.
-pub(super) async fn bind(
-    args: &BindArgs,
-    context: &Context,
-    report: &mut Report,
-) -> Result<(), CommandError> {
+pub(super) async fn bind(args: &BindArgs, context: &Context, report: &mut Report) -> Result<()> {
     let BindArgs { site, cert, allow_uncovered, wait, service } = args.clone();
     let assignment = Assignment { field: "cert_id".to_owned(), value: cert.into() };
     let fields = FieldArgs { assignments: vec![assignment], allow_uncovered, ..FieldArgs::default() };
@@ -98,14 +96,10 @@ struct FieldChange {
 
 /// Returns the differences among the named and the known fields. Others, such as times and counters, belong to the
 /// service.
-fn changes(
-    before: &Map<String, Value>,
-    after: &Map<String, Value>,
-    named: &Map<String, Value>,
-) -> Vec<FieldChange> {
+fn changes(before: &Fields, after: &Fields, named: &Fields) -> Vec<FieldChange> {
     let known = FIELDS.iter().map(|(field, _)| *field).chain(["cname", "domain", "enabled"]);
     let fields: BTreeSet<&str> = named.keys().map(String::as_str).chain(known).collect();
-    let of = |map: &Map<String, Value>, name: &str| map.get(name).cloned().unwrap_or_default();
+    let of = |map: &Fields, name: &str| map.get(name).cloned().unwrap_or_default();
     let change =
         |name: &str| FieldChange { field: name.to_owned(), before: of(before, name), after: of(after, name) };
     fields.into_iter().map(change).filter(|change| change.before != change.after).collect()
@@ -124,9 +118,7 @@ fn diff(changes: &[FieldChange]) -> Block {
         let mut seen = BTreeSet::new();
         for (name, _) in values.iter().flatten().filter(|(name, _)| seen.insert(name)) {
             let found = maps.each_ref().map(|map| map.get(name).copied());
-            let is_empty = |value: &&Value| {
-                value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty)
-            };
+            let is_empty = |value: &&Value| **value == json!([]) || **value == json!({});
             // Of a list or object that is empty on one side, the elements on the other side have rows.
             let is_nested =
                 |other: &String| other.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('.'));
