@@ -15,7 +15,7 @@ pub(crate) use crate::text::shell_word;
 use crate::text::{self, count, sanitize};
 
 /// The result of a step whose failure ends the run, or is one of its failures.
-pub(crate) type Result<T> = std::result::Result<T, CommandError>;
+pub(crate) type Result<T, E = CommandError> = std::result::Result<T, E>;
 
 /// Failure class. The discriminant is the exit code, on which scripts depend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -10,9 +10,9 @@ use crate::cli::DeployArgs;
 use crate::clock::{Deadline, Start};
 use crate::context::Context;
 use crate::deploy::{ClientCache, Deployment, Journal};
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::hint::{Command, Place};
-use crate::inventory;
+use crate::inventory::{self, Account};
 use crate::names::{Domain, distinct, hosts};
 use crate::progress::Progress;
 use crate::report::{Report, SourceReport};
@@ -27,7 +27,7 @@ pub(crate) fn run(
     context: &Context,
     progress: &dyn Progress,
     report: &mut Report,
-) -> Result<(), CommandError> {
+) -> Result<()> {
     if !args.dry_run && !args.certificate.is_given() && source::is_certbot_post_hook(&context.env) {
         return Err(SourceError::CertbotPostHook.into());
     }
@@ -45,35 +45,43 @@ pub(crate) fn deploy(
     context: &Context,
     progress: &dyn Progress,
     report: &mut Report,
-) -> Result<(), CommandError> {
+) -> Result<()> {
     // If nothing can be sent, the deployments can still be recorded.
     let (runtime, fault) = match Runtime::new() {
         Ok(runtime) => (runtime, None),
         Err(fault) => (Runtime::without_network()?, Some(fault)),
     };
     let layers = Layers::new(&args.settings, &context.env, context.configuration());
-    let run = Run { args, origin, layers: &layers, progress, start: Start::now(), fault };
+    let given = Given { domains: distinct(&args.domains), settings: layers.to_record(), guards: args.guards };
+    let run =
+        Run { args, origin, given, state_dir: layers.state_dir(), progress, start: Start::now(), fault };
     // What one deployment changes, the next one to the same account has to see.
-    let mut accounts: Vec<Vec<Target<'_>>> = Vec::new();
-    for target in targets {
-        let target = Target::new(args, target, &layers);
-        let is_same =
-            |members: &&mut Vec<Target<'_>>| members.iter().any(|other| other.has_account_of(&target));
-        match accounts.iter_mut().find(is_same) {
+    let mut accounts: Vec<Vec<Target>> = Vec::new();
+    for (source, entry) in targets {
+        let settings = layers.resolve(&Layer::default(), entry);
+        let base_url = settings.as_ref().ok().map(|settings| settings.base_url.to_string());
+        let account = Account { base_url, ..Account::of(layers.file, entry) };
+        let (domains, is_configured) = (inventory::domains(&run.given, entry), entry.is_some());
+        let target = Target { source, settings, account, domains, is_configured };
+        let is_same = |other: &Target| match (&other.settings, &target.settings) {
+            (Ok(other), Ok(own)) => other.is_same_service(own),
+            _ => false,
+        };
+        match accounts.iter_mut().find(|members| members.iter().any(is_same)) {
             // Flags or variables make two accounts the same.
             Some(members) if members.iter().any(|other| other.domains == target.domains) => {}
             Some(members) => members.push(target),
             None => accounts.push(vec![target]),
         }
     }
-    let names: Vec<_> = accounts.iter().flatten().map(Target::account).collect();
-    let deploy_in_turn = async |targets: &Vec<Target<'_>>| {
+    let names: Vec<_> = accounts.iter().flatten().map(|target| target.account.clone()).collect();
+    let deploy_in_turn = async |targets: &Vec<Target>| {
         let mut reports = Vec::new();
         for target in targets {
             let mut report = Report::new(report.command());
             let result = run.deploy(target, &mut report).await;
             report.record(result);
-            reports.push((target.account().label(&names), report));
+            reports.push((target.account.label(&names), report));
         }
         reports
     };
@@ -86,7 +94,8 @@ pub(crate) fn deploy(
 struct Run<'a> {
     args: &'a DeployArgs,
     origin: Origin,
-    layers: &'a Layers<'a>,
+    given: Given,
+    state_dir: Option<PathBuf>,
     progress: &'a dyn Progress,
     start: Start,
     /// Why nothing can be sent.
@@ -95,7 +104,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Deploys to one account.
-    async fn deploy(&self, target: &Target<'_>, report: &mut Report) -> Result<(), CommandError> {
+    async fn deploy(&self, target: &Target, report: &mut Report) -> Result<()> {
         let Self { args, origin, .. } = *self;
         let Target { source, settings, domains, .. } = target;
         report.deployed.source = Some(SourceReport::new(source));
@@ -111,24 +120,18 @@ impl Run<'_> {
             Ok(settings) => self.start.deadline(settings.timeout),
             Err(_) => Deadline::after(LOCK_TIMEOUT),
         };
-        let state_dir = self.layers.state_dir();
-        let state_dir = state_dir.as_deref();
+        let state_dir = self.state_dir.as_deref();
         let mut journal = if args.dry_run {
             Journal::read_only(source, state_dir, report)
         } else {
-            let given = Given {
-                domains: distinct(&args.domains),
-                settings: self.layers.to_record(),
-                guards: args.guards,
-            };
             let mut journal =
                 Journal::open(state::lineage_name(source), source, state_dir, deadline, report).await?;
             journal.options = RunOptions {
                 service: settings.as_ref().ok().map(|settings| settings.base_url.to_string()),
                 domains: domains.clone(),
-                given,
+                given: self.given.clone(),
                 origin,
-                is_configured: target.entry.is_some(),
+                is_configured: target.is_configured,
             };
             journal
         };
@@ -163,41 +166,12 @@ impl Run<'_> {
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A lineage, and the account to deploy it to, from the command line, the environment and the configuration.
-struct Target<'a> {
+struct Target {
     source: Source,
     settings: Result<Settings, SettingsError>,
-    domains: Vec<Domain>,
-    /// Its entry in the configuration.
-    entry: Option<&'a LineageEntry>,
-    /// The file with the API key that the configuration names.
-    key_file: Option<PathBuf>,
-}
-
-impl<'a> Target<'a> {
-    fn new(
-        args: &DeployArgs,
-        (source, entry): (Source, Option<&'a LineageEntry>),
-        layers: &Layers<'_>,
-    ) -> Self {
-        let domains = match entry {
-            Some(entry) if args.domains.is_empty() => distinct(&entry.domains),
-            _ => distinct(&args.domains),
-        };
-        let key_file = inventory::Account::of(layers.file, entry).key_file;
-        let settings = layers.resolve(&Layer::default(), entry);
-        Self { source, settings, domains, entry, key_file }
-    }
-
-    fn has_account_of(&self, other: &Self) -> bool {
-        match (&self.settings, &other.settings) {
-            (Ok(own), Ok(other)) => own.is_same_service(other),
-            _ => false,
-        }
-    }
-
     /// Without a base URL if the settings cannot be resolved.
-    fn account(&self) -> inventory::Account {
-        let base_url = self.settings.as_ref().ok().map(|settings| settings.base_url.to_string());
-        inventory::Account { base_url, key_file: self.key_file.clone() }
-    }
+    account: Account,
+    domains: Vec<Domain>,
+    /// Whether it has an entry in the configuration.
+    is_configured: bool,
 }
