@@ -35,8 +35,7 @@ pub fn report_panic(report: &Report, context: &Context, print: &dyn Fn(&str)) {
     }
     // Reading it now could wait for this very thread.
     if !context.has_read_configuration() {
-        log(report);
-        return;
+        return system_log::write(&log_entry::entries(report));
     }
     if report.command() == "sync" {
         let _ = send_heartbeat(report, context);
@@ -49,10 +48,6 @@ pub fn report_usage_error(report: &Report, context: &Context, print: &dyn Fn(&st
     if io::stderr().is_terminal() { Ok(()) } else { send(report, context, print) }
 }
 
-fn log(report: &Report) {
-    system_log::write(&log_entry::entries(report));
-}
-
 /// Writes a warning about a run to the system log.
 pub fn log_warning(command: &str, warning: &str) {
     system_log::write(&[LogEntry::warning(command, warning.to_owned())]);
@@ -60,7 +55,7 @@ pub fn log_warning(command: &str, warning: &str) {
 
 fn send(report: &Report, context: &Context, print: &dyn Fn(&str)) -> Result<(), String> {
     // Before the program runs, which may take long.
-    log(report);
+    system_log::write(&log_entry::entries(report));
     match &context.configuration().on_failure {
         Some(program) if report.exit_code() != 0 => on_failure::run(program, report, &context.env, print),
         _ => Ok(()),

@@ -42,16 +42,15 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// Runs the program with the report on its standard input, and prints what it prints.
 pub(super) fn run(program: &Program, report: &Report, env: &Env, print: &dyn Fn(&str)) -> Result<(), String> {
-    let name = path(&program.name);
+    let not_run = format!("did not run {}, named by on_failure", path(&program.name));
     // It would call itself endlessly.
     if env.raw(COMMAND_VARIABLE).is_some() {
-        let message = format!("did not run {name}, named by on_failure, because it started this run itself");
-        return Err(message);
+        return Err(format!("{not_run}, because it started this run itself"));
     }
     // Another user could make this one run any program.
     program.trust().map_err(|distrust| {
         let remedy = distrust.hint.as_ref().map(ToString::to_string).unwrap_or_default();
-        format!("did not run {name}, named by on_failure: {distrust}; {remedy}")
+        format!("{not_run}: {distrust}; {remedy}")
     })?;
     let mut command = Command::new(&program.name);
     let inherited = INHERITED_VARIABLES.iter().filter_map(|name| Some((OsStr::new(name), env.raw(name)?)));
@@ -68,41 +67,33 @@ fn run_with_timeout(
     limit: Duration,
     print: &dyn Fn(&str),
 ) -> Result<(), String> {
-    let name = path(Path::new(command.get_program()));
-    let not_started =
-        |error: io::Error| format!("cannot start {name}, named by on_failure: {}", file::reason(&error));
+    let name = format!("{}, named by on_failure", path(Path::new(command.get_program())));
+    let not_started = |error: io::Error| format!("cannot start {name}: {}", file::reason(&error));
     let (output, writer) = io::pipe().map_err(not_started)?;
     command.stdin(in_memory(input).map_err(not_started)?);
     command.stdout(writer.try_clone().map_err(not_started)?).stderr(writer);
     let mut child = command.process_group(0).spawn().map_err(not_started)?;
     // It holds the writing end, too.
     drop(command);
-    let in_time = print_until_exit(&child, output, limit, print).unwrap_or(false);
+    let in_time = print_until_exit(&child, output, limit, print);
     if !in_time {
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     }
     match child.wait() {
-        _ if !in_time => {
-            let seconds = limit.as_secs();
-            Err(format!("killed {name}, named by on_failure, after {seconds} seconds"))
-        }
+        _ if !in_time => Err(format!("killed {name}, after {} seconds", limit.as_secs())),
         Ok(status) if !status.success() => {
-            Err(format!("{name}, named by on_failure, failed ({status}); the notification may be lost"))
+            Err(format!("{name}, failed ({status}); the notification may be lost"))
         }
         // With SIGCHLD ignored there is no exit status.
         Ok(_) | Err(_) => Ok(()),
     }
 }
 
-/// Prints the lines of a child until it exits, or until the time limit; returns whether it exited in time. The pipe is
-/// edgecert's own, because certbot and lego wait for every process that holds theirs, also for one that the program left
-/// in the background. The child is not reaped, so that its process ID cannot be reused before it is killed.
-fn print_until_exit(
-    child: &Child,
-    mut output: PipeReader,
-    limit: Duration,
-    print: &dyn Fn(&str),
-) -> io::Result<bool> {
+/// Prints the lines of a child until it exits, or until the time limit; returns whether it exited in time, and could be
+/// watched until then. The pipe is edgecert's own, because certbot and lego wait for every process that holds theirs, also
+/// for one that the program left in the background. The child is not reaped, so that its process ID cannot be reused before
+/// it is killed.
+fn print_until_exit(child: &Child, mut output: PipeReader, limit: Duration, print: &dyn Fn(&str)) -> bool {
     let deadline = Deadline::after(limit);
     let (mut is_open, mut room, mut unprinted) = (true, MAX_OUTPUT, Vec::new());
     let mut buffer = [0; 4096];
@@ -115,22 +106,19 @@ fn print_until_exit(
         let is_readable = match poll(files, Some(&Timespec::try_from(pause).unwrap_or_default())) {
             Ok(readable) => readable > 0,
             Err(Errno::INTR) => false,
-            Err(error) => break Err(error.into()),
+            Err(_) => break false,
         };
         if deadline.left().is_zero() {
-            break Ok(false);
+            break false;
         }
         if is_readable {
-            let length = match output.read(&mut buffer) {
-                Ok(length) => length,
-                Err(error) => break Err(error),
-            };
+            let Ok(length) = output.read(&mut buffer) else { break false };
             is_open = length > 0;
             unprinted.extend(buffer.iter().take(length.min(room)));
             room = room.saturating_sub(length);
             print_lines(&mut unprinted, false, print);
         } else if has_exited {
-            break Ok(true);
+            break true;
         }
     };
     print_lines(&mut unprinted, true, print);
