@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::error::{CommandError, ErrorKind, write_hint};
+use crate::error::{CommandError, ErrorKind, Result, write_hint};
 use crate::file::{self, StagedFile};
 use crate::text;
 
@@ -38,27 +38,20 @@ fn failed(path: &Path, error: &io::Error) -> CommandError {
         .hint(write_hint(error.kind(), "name another directory with --out"))
 }
 
-fn exists(path: &Path) -> CommandError {
-    let message = format_args!("{} already exists; nothing was written", text::path(path));
-    CommandError::new(ErrorKind::Refused, message)
-        .hint("pass --force to replace it, or name another directory")
-}
-
 /// Writes all files or none: all are on disk under temporary names before the first is renamed, and new files are removed
 /// again if a rename fails.
-pub(super) fn all(parts: &[Part<'_>], directory: &Path, force: bool) -> Result<(), CommandError> {
+pub(super) fn all(parts: &[Part<'_>], directory: &Path, force: bool) -> Result<()> {
     if let Some(part) = parts.iter().find(|part| !force && part.path.symlink_metadata().is_ok()) {
-        return Err(exists(&part.path));
+        let message = format_args!("{} already exists; nothing was written", text::path(&part.path));
+        return Err(CommandError::new(ErrorKind::Refused, message)
+            .hint("pass --force to replace it, or name another directory"));
     }
     // Renaming over a directory fails, which must not happen after another file was replaced.
     if let Some(part) = parts.iter().find(|part| part.path.is_dir() && !part.path.is_symlink()) {
         return Err(failed(&part.path, &io::ErrorKind::IsADirectory.into()));
     }
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-        .map_err(|error| failed(directory, &error))?;
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    created.map_err(|error| failed(directory, &error))?;
     let mut staged = Vec::new();
     for Part { path, content, mode } in parts {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

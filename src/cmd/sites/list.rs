@@ -11,20 +11,21 @@ use crate::error::Result;
 use crate::report::{Cell, Report, Table};
 use crate::text::count;
 
-const HEADS: [&str; 7] = ["id", "domain", "cname", "enabled", "status", "certificate", "synced"];
-
 pub(super) async fn run(args: &ListArgs, context: &Context, report: &mut Report) -> Result<()> {
     let session = Session::open(&args.service, context, report)?;
     let mut list = session.sites().await?;
     let total = list.items.len();
-    list.items.retain(|site| is_selected(site, args));
-    let sites = &list.items;
-    session.report.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
-    let mut table = Table::new(&HEADS);
-    for site in sites {
+    list.items.retain(|ApiObject { known, .. }| {
+        args.domain.as_ref().is_none_or(|glob| glob.matches(&known.domain))
+            && (!args.without_cert || known.is_unbound())
+            && !(args.unsynced && known.config_synced)
+    });
+    session.report.set("sites", list.items.iter().map(|site| &site.json).collect::<Vec<_>>());
+    let mut table = Table::new(&["id", "domain", "cname", "enabled", "status", "certificate", "synced"]);
+    for site in &list.items {
         table.row(cells(site));
     }
-    match sites.len() {
+    match list.items.len() {
         0 if total == 0 => session.report.push("the account has no site"),
         0 => session.report.push(format!("none of {} matches", count(total, "site"))),
         _ => session.report.push(table),
@@ -32,30 +33,20 @@ pub(super) async fn run(args: &ListArgs, context: &Context, report: &mut Report)
     require_complete(&list)
 }
 
-fn is_selected(site: &ApiObject<Site>, args: &ListArgs) -> bool {
-    args.domain.as_ref().is_none_or(|glob| glob.matches(&site.known.domain))
-        && (!args.without_cert || site.known.is_unbound())
-        && !(args.unsynced && site.known.config_synced)
-}
-
-fn cells(site: &ApiObject<Site>) -> [Cell; 7] {
-    let known = &site.known;
+fn cells(ApiObject { known, json }: &ApiObject<Site>) -> [Cell; 7] {
     let yes_or = |yes: bool, colour| if yes { Cell::from("yes") } else { Cell::coloured("no", colour) };
-    let status = site.json.get("site_status").map(plain).unwrap_or_default();
+    let certificate = match known.cert_id {
+        Some(id) => id.to_string().into(),
+        None if known.is_unbound() => Cell::coloured("none", AnsiColor::Yellow),
+        None => Cell::coloured("unreadable", AnsiColor::Yellow),
+    };
     [
         known.id.to_string().into(),
         known.domain.spelled().into(),
         known.cname.as_deref().unwrap_or("-").into(),
         yes_or(known.enabled, AnsiColor::Red),
-        status.into(),
-        certificate(known),
+        json.get("site_status").map(plain).unwrap_or_default().into(),
+        certificate,
         yes_or(known.config_synced, AnsiColor::Yellow),
     ]
-}
-
-fn certificate(site: &Site) -> Cell {
-    match site.cert_id {
-        Some(id) => id.to_string().into(),
-        None => Cell::coloured(if site.is_unbound() { "none" } else { "unreadable" }, AnsiColor::Yellow),
-    }
 }
