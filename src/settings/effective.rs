@@ -25,8 +25,8 @@ pub(crate) struct EffectiveSetting {
     pub(crate) lineage: Option<String>,
     /// `None` if it is unset without a default, or invalid.
     pub(crate) value: Option<String>,
-    /// The flag, variable, file or line that has it; `None` if nothing sets it.
-    pub(crate) origin: Option<String>,
+    /// The flag, variable, file or line that has it; `default` if nothing sets it.
+    pub(crate) origin: String,
     /// Why it is invalid, or missing although it is required.
     pub(crate) error: Option<SettingsError>,
 }
@@ -34,6 +34,7 @@ pub(crate) struct EffectiveSetting {
 impl EffectiveSetting {
     fn new(key: &str, value: Result<Option<String>, SettingsError>, origin: Option<String>) -> Self {
         let (value, error) = value.map_or_else(|error| (None, Some(error)), |value| (value, None));
+        let origin = origin.unwrap_or_else(|| "default".into());
         Self { key: key.to_owned(), lineage: None, value, origin, error }
     }
 }
@@ -159,7 +160,7 @@ mod tests {
             let error = setting.error.map(|error| format!("error: {error}"));
             let both: Vec<String> = setting.value.into_iter().chain(error).collect();
             let value = if both.is_empty() { "unset".to_owned() } else { both.join("; ") };
-            format!("{lineage}{} = {value} ({})", setting.key, setting.origin.as_deref().unwrap_or("default"))
+            format!("{lineage}{} = {value} ({})", setting.key, setting.origin)
         };
         effective(flags, None, &env, &file).into_iter().map(line).collect()
     }

@@ -40,7 +40,7 @@ impl SettingsError {
 
     pub(crate) fn no_state_dir() -> Self {
         Self::new("no state directory is set, and there is no home directory")
-            .hint("name one with --state-dir, or set HOME")
+            .hint("set EDGECERT_STATE_DIR, or state_dir in /etc/edgecert/config.toml")
     }
 
     /// Sets what the user can do.

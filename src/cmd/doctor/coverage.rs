@@ -1,7 +1,7 @@
 //! Compares the lineages of this host with the sites and records of an account: lineages that replace each other's
 //! certificates, sites that a deployment would leave as they are, and sites that no lineage covers. Pure.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::finding::{DoctorFinding, Subject};
 use super::lineages::HostLineage;
@@ -21,24 +21,18 @@ pub(super) fn check(account: &AccountSnapshot, lineages: &[&HostLineage]) -> Vec
     };
     let mut findings = Vec::new();
     for lineage in lineages.iter().filter(|lineage| !lineage.is_managed) {
-        let covered: Vec<&Site> = sites.iter().filter(|site| lineage.covers(&site.domain)).collect();
+        let covered: Vec<&Site> = sites.iter().filter(|site| lineage.is_for(&site.domain)).collect();
         if lineage.is_deployed() || covered.iter().any(|site| deployed_to(site).is_empty()) {
             findings.push(lineage.unmanaged_finding(&covered));
         }
     }
     let (mut problems, mut explained) = (Vec::new(), HashSet::new());
-    // The sites of each record, and their lineages.
-    let mut records: BTreeMap<u64, (Vec<String>, Vec<&str>)> = BTreeMap::new();
+    // The sites of each record, with their lineages.
+    let mut records: BTreeMap<u64, Vec<(String, &str)>> = BTreeMap::new();
     for site in sites {
         let domain = site.domain.to_string();
         match (deployed_to(site).as_slice(), site.cert_id) {
-            (&[lineage], Some(id)) => {
-                let (domains, lineages) = records.entry(id).or_default();
-                domains.push(domain);
-                if !lineages.contains(&lineage) {
-                    lineages.push(lineage);
-                }
-            }
+            (&[lineage], Some(id)) => records.entry(id).or_default().push((domain, lineage)),
             ([] | [_], _) => {}
             (several, _) => {
                 let detail = format!(
@@ -51,7 +45,11 @@ pub(super) fn check(account: &AccountSnapshot, lineages: &[&HostLineage]) -> Vec
             }
         }
     }
-    for (domains, lineages) in records.into_values().filter(|(_, lineages)| lineages.len() > 1) {
+    for sites in records.into_values() {
+        let (domains, lineages): (Vec<String>, BTreeSet<&str>) = sites.into_iter().unzip();
+        if lineages.len() < 2 {
+            continue;
+        }
         let detail = format!(
             "{} are bound to one record, but covered by {}; each deployment replaces the certificate of the other",
             text::list(&domains),
@@ -61,11 +59,10 @@ pub(super) fn check(account: &AccountSnapshot, lineages: &[&HostLineage]) -> Vec
         problems.push(Subject::Record.fail(detail, remedy));
         explained.extend(domains);
     }
-    for error in lineages.iter().flat_map(|lineage| &lineage.blocked) {
-        if error.site().is_none_or(|site| !explained.contains(site)) {
-            let subject = if error.is_misuse() { Subject::Lineage } else { Subject::Record };
-            problems.push(subject.failed(error.clone()));
-        }
+    let blocked = lineages.iter().flat_map(|lineage| &lineage.blocked);
+    for error in blocked.filter(|error| !error.site().is_some_and(|site| explained.contains(site))) {
+        let subject = if error.is_misuse() { Subject::Lineage } else { Subject::Record };
+        problems.push(subject.failed(error.clone()));
     }
     let (covered, uncovered): (Vec<&Site>, Vec<&Site>) =
         sites.iter().partition(|site| lineages.iter().any(|lineage| lineage.is_for(&site.domain)));

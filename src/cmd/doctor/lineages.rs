@@ -29,10 +29,6 @@ use crate::text;
 /// Directories of certbot and dehydrated with a subdirectory for each lineage.
 const DIRECTORIES: [&str; 2] = ["/etc/letsencrypt/live", "/var/lib/dehydrated/certs"];
 
-/// What to do about a lineage without files.
-const MISSING_HINT: &str =
-    "if the lineage was deleted, remove it from the configuration, or run `edgecert status --forget`";
-
 /// A lineage on this host.
 pub(super) struct HostLineage {
     pub(super) source: Source,
@@ -132,10 +128,12 @@ impl HostLineage {
         }
         if let Err(error) = result {
             let is_about_files = error.kind() == ErrorKind::NoInput;
-            let error = error.placed(&report.place);
-            let error = if is_about_files && error.is_misuse() { error.hint(MISSING_HINT) } else { error };
-            let failed = vec![Subject::Lineage.failed(error)];
-            findings.extend(if is_about_files { failed } else { account.named(failed) });
+            let mut error = error.placed(&report.place);
+            if is_about_files && error.is_misuse() {
+                error = error.hint("if the lineage was deleted, remove it from the configuration, or run `edgecert status --forget`");
+            }
+            let failed = Subject::Lineage.failed(error);
+            findings.push(if is_about_files { failed } else { account.named(failed) });
         }
         let Some(leaf) = &self.leaf else { return findings };
         if findings.is_empty() {
@@ -154,14 +152,13 @@ impl HostLineage {
     /// Reports a lineage of a client that covers these sites, but was never deployed or configured.
     pub(super) fn unmanaged_finding(&self, sites: &[&Site]) -> DoctorFinding {
         let covers = format!("{} covers {}", self.title, text::list(sites.iter().map(|site| &site.domain)));
-        match &self.hook {
-            DoctorFinding { status: Status::Ok, detail, .. } => {
-                let detail = format!("{covers}, but was never deployed; {detail}");
+        let found = &self.hook.detail;
+        match self.hook.status {
+            Status::Ok => {
+                let detail = format!("{covers}, but was never deployed; {found}");
                 Subject::Hook.warn(detail, format!("run `edgecert {}`", self.source.flags()))
             }
-            DoctorFinding { status: Status::Fail, detail, remedy, .. } => {
-                Subject::Hook.fail(format!("{covers}, but {detail}"), remedy.clone().unwrap_or_default())
-            }
+            Status::Fail => DoctorFinding { detail: format!("{covers}, but {found}"), ..self.hook.clone() },
             _ => Subject::Hook.fail(
                 format!("{covers}, but was never deployed and is not configured"),
                 format!("{ATTACH}, or name the lineage in a [[lineage]] of the configuration"),
@@ -191,14 +188,9 @@ impl HostLineage {
         Some(Subject::Renewal.warn(detail, remedy))
     }
 
-    /// Whether its certificate covers a site.
-    pub(super) fn covers(&self, site: &Domain) -> bool {
-        self.names.cover(site)
-    }
-
     /// Whether it would be deployed to a site.
     pub(super) fn is_for(&self, site: &Domain) -> bool {
-        (self.domains.is_empty() || self.domains.contains(site)) && self.covers(site)
+        (self.domains.is_empty() || self.domains.contains(site)) && self.names.cover(site)
     }
 }
 

@@ -28,7 +28,7 @@ use crate::cli::DoctorArgs;
 use crate::clock;
 use crate::context::Context;
 use crate::deploy::ClientCache;
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{ErrorKind, Result};
 use crate::inventory::{Inventory, Member};
 use crate::report::{Block, Report, finding_counts, finding_line};
 use crate::runtime::Runtime;
@@ -54,7 +54,7 @@ struct Doctor<'a> {
 }
 
 /// Runs the command. The most severe finding decides the exit code.
-pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
+pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) -> Result<()> {
     if args.lists_settings {
         settings::list(&args.settings, context, report);
         return Ok(());
@@ -157,7 +157,7 @@ impl Doctor<'_> {
             let unmanaged = lineages::find(self.host)
                 .filter(|source| !managed.contains(&source.real_path()))
                 .filter_map(|source| HostLineage::new((source, None), None, target, self.host));
-            let covers_site = |lineage: &HostLineage| sites.iter().any(|site| lineage.covers(&site.domain));
+            let covers_site = |lineage: &HostLineage| sites.iter().any(|site| lineage.is_for(&site.domain));
             lineages.extend(unmanaged.filter(covers_site));
             if lineages.iter().all(|lineage| lineage.account != 0) {
                 self.findings.push(lineages::none(sites, self.host));
@@ -166,7 +166,8 @@ impl Doctor<'_> {
         for (index, account) in self.accounts.iter().enumerate() {
             let own = lineages.iter().filter(|lineage| lineage.account == index);
             if let Some(snapshot) = &account.snapshot {
-                self.findings.extend(account.named(coverage::check(snapshot, &own.collect::<Vec<_>>())));
+                let findings = coverage::check(snapshot, &own.collect::<Vec<_>>()).into_iter();
+                self.findings.extend(findings.map(|finding| account.named(finding)));
             }
         }
         let last_sync = store.map(|store| store.last_sync(self.now)).unwrap_or_default();
@@ -178,16 +179,14 @@ impl Doctor<'_> {
         let (settings, is_complete) = match self.layers.resolve(recorded, entry) {
             Ok(settings) => (settings, true),
             Err(error) => {
-                // An invalid file may hold what is missing.
-                let is_certain = !error.is_missing || self.layers.file.require_valid().is_ok();
-                self.findings.extend(is_certain.then(|| Subject::Settings.failed(error)));
+                self.findings.push(Subject::Settings.failed(error));
                 (self.layers.incomplete(recorded, entry).ok()?, false)
             }
         };
         let own_name = entry.and_then(|entry| entry.account.clone());
-        let name = own_name.or_else(|| Some(settings.base_url.to_string()));
+        let name = own_name.unwrap_or_else(|| settings.base_url.to_string());
         let settings = Arc::new(settings);
-        Some((Arc::clone(&settings), self.account(name, settings, is_complete)))
+        Some((Arc::clone(&settings), self.account(Some(name), settings, is_complete)))
     }
 
     /// The index of an account. A new one is listed if its settings are complete.

@@ -44,7 +44,7 @@ impl Account {
                 findings.extend(client.skew().map(check_clock));
             }
         }
-        self.named(findings)
+        findings.into_iter().map(|finding| self.named(finding)).collect()
     }
 
     fn listed(&mut self, result: Result<Listing, RequestError>) -> Vec<DoctorFinding> {
@@ -70,14 +70,10 @@ impl Account {
         findings
     }
 
-    /// Puts its name before findings about it.
-    pub(super) fn named(&self, mut findings: Vec<DoctorFinding>) -> Vec<DoctorFinding> {
-        if let Some(name) = &self.name {
-            for finding in &mut findings {
-                finding.detail = format!("{name}: {}", finding.detail);
-            }
-        }
-        findings
+    /// Puts its name before a finding about it.
+    pub(super) fn named(&self, finding: DoctorFinding) -> DoctorFinding {
+        let Some(name) = &self.name else { return finding };
+        DoctorFinding { detail: format!("{name}: {}", finding.detail), ..finding }
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn list(flags: &Layer, context: &Context, report: &mut Report) {
         };
         let value = setting.value.as_deref().unwrap_or(absent);
         let lineage = setting.lineage.as_deref().unwrap_or("-");
-        table.row([&setting.key, value, origin(setting), lineage].map(Cell::from));
+        table.row([&setting.key, value, &setting.origin, lineage].map(Cell::from));
         if let Some(error) = &setting.error {
             let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
             table.note(&text::sanitize(&format!("{error}{hint}")));
@@ -41,12 +41,8 @@ fn to_json(setting: &EffectiveSetting) -> Value {
         "lineage": setting.lineage,
         // `null` if it is unset or invalid.
         "value": setting.value,
-        "origin": origin(setting),
+        "origin": setting.origin,
         "error": error.map(ToString::to_string),
         "hint": error.and_then(Diagnostic::hint).map(|hint| hint.to_string()),
     })
-}
-
-fn origin(setting: &EffectiveSetting) -> &str {
-    setting.origin.as_deref().unwrap_or("default")
 }

@@ -1,7 +1,6 @@
 //! Checks settings, API key and state directory, without the service.
 
 use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -10,7 +9,7 @@ use super::host::Host;
 use crate::context::Context;
 use crate::error::{Diagnostic as _, shell_word, write_hint};
 use crate::file;
-use crate::settings::{Layer, Layers, Program, SettingsError, default_paths};
+use crate::settings::{Connection, Layer, Layers, LineageEntry, SettingsError, default_paths};
 use crate::text;
 
 /// Permissions that a state directory must not give: write for the group, anything for others.
@@ -56,8 +55,14 @@ pub(super) fn check(context: &Context, layers: &Layers<'_>, host: &Host<'_>) -> 
             findings.extend(unusable.map(|error| Subject::ApiKey.failed(error)));
         }
     }
-    findings.extend(check_entries(layers));
-    findings.extend(file.on_failure.as_ref().and_then(check_on_failure));
+    let top = &layers.file.layer.connection;
+    findings.extend(layers.file.lineages.iter().filter_map(|entry| check_entry(entry, top)));
+    if let Some(program) = &file.on_failure
+        && let Err(distrust) = program.trust()
+    {
+        let prefix = format!("{}, named by on_failure, would not be run: ", text::path(&program.name));
+        findings.push(Subject::Settings.failed(distrust.diagnose().prefixed(prefix)));
+    }
     if let (Some(_), Some(path)) = (&file.heartbeat_url, &file.path)
         && file::is_open_to_others(path)
     {
@@ -69,41 +74,27 @@ pub(super) fn check(context: &Context, layers: &Layers<'_>, host: &Host<'_>) -> 
     findings
 }
 
-/// Reports entries that send the key of the top of the file to another service, probably by oversight.
-fn check_entries(layers: &Layers<'_>) -> Vec<DoctorFinding> {
-    let top = &layers.file.layer.connection;
-    let (Some(global), Some(key)) = (&top.base_url, &top.api_key_file) else { return Vec::new() };
-    let mut findings = Vec::new();
-    for entry in layers.file.lineages.iter().filter(|entry| entry.layer.connection.api_key_file.is_none()) {
-        if let Some(url) = entry.layer.connection.base_url.as_ref().filter(|url| *url != global) {
-            let (path, key) = (text::path(entry.path()), text::path(key));
-            let detail = format!("the [[lineage]] entry of {path} sends the API key in {key} to {url}");
-            let remedy = "if the key is not for that service, set `api_key_file` in the entry";
-            findings.push(Subject::Settings.warn(detail, remedy));
-        }
-    }
-    findings
-}
-
-/// Reports an `on_failure` program that would not be run.
-fn check_on_failure(program: &Program) -> Option<DoctorFinding> {
-    let distrust = program.trust().err()?.diagnose();
-    let name = text::path(&program.name);
-    let prefix = format_args!("{name}, named by on_failure, would not be run: ");
-    Some(Subject::Settings.failed(distrust.prefixed(prefix)))
+/// Reports an entry that sends the key of the top of the file to another service, probably by oversight.
+fn check_entry(entry: &LineageEntry, top: &Connection) -> Option<DoctorFinding> {
+    let Connection { base_url, api_key_file: None, .. } = &entry.layer.connection else { return None };
+    let (url, key) = (base_url.as_ref()?, text::path(top.api_key_file.as_ref()?));
+    let path = text::path(entry.path());
+    let detail = format!("the [[lineage]] entry of {path} sends the API key in {key} to {url}");
+    let remedy = "if the key is not for that service, set `api_key_file` in the entry";
+    (url != top.base_url.as_ref()?).then(|| Subject::Settings.warn(detail, remedy))
 }
 
 /// Checks whether the state directory is writable, and private.
 fn check_state(directory: Option<&Path>) -> Vec<DoctorFinding> {
     let Some(directory) = directory else {
-        let detail =
-            "no state directory is set, and there is no home directory; deployments are not recorded";
-        let remedy = "set EDGECERT_STATE_DIR, or state_dir in /etc/edgecert/config.toml";
-        return vec![Subject::State.fail(detail, remedy)];
+        return vec![Subject::State.failed(SettingsError::no_state_dir())];
     };
     let path = text::path(directory);
     let mut findings = Vec::new();
-    if let Err(error) = probe(directory) {
+    // Without it, the nearest one above it.
+    let existing = directory.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(directory);
+    let probe = existing.join(format!(".edgecert-doctor-{}", std::process::id()));
+    if let Err(error) = file::probe(&probe) {
         let detail = format!("cannot write to the state directory {path}: {}", file::reason(&error));
         let remedy = write_hint(error.kind(), "name another one with --state-dir");
         findings.push(Subject::State.fail(detail, remedy));
@@ -116,10 +107,4 @@ fn check_state(directory: Option<&Path>) -> Vec<DoctorFinding> {
         findings.push(Subject::State.ok(path));
     }
     findings
-}
-
-/// Writes a file to the directory, or to the nearest existing one above it.
-fn probe(directory: &Path) -> io::Result<()> {
-    let existing = directory.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(directory);
-    file::probe(&existing.join(format!(".edgecert-doctor-{}", std::process::id())))
 }
