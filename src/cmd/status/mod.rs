@@ -26,14 +26,13 @@ use crate::error::CommandError;
 use crate::inventory::Inventory;
 use crate::report::Report;
 use crate::settings::{Layer, Layers, SettingsError};
-use crate::state::{LastSync, Store, SyncRecord};
+use crate::state::{Store, SyncRecord};
 use crate::text::rfc3339;
 
 /// Runs the command. With `--check`, errors become part of the verdict.
 pub(crate) fn run(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
     match show(args, context, report) {
         Err(error) if args.check => {
-            let error = error.placed(&report.place);
             let hint = error.advice().map(|hint| format!("; {hint}")).unwrap_or_default();
             add_verdict(&CheckVerdict::default().fail(error.message(), &hint), report);
             Ok(())
@@ -73,7 +72,12 @@ fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(),
     }
     let fleet = Fleet { lineages, state_errors, last_sync };
     report.set("lineages", fleet.lineages.iter().map(|lineage| lineage.to_json(now)).collect::<Value>());
-    report.set("last_sync", last_sync_json(&fleet.last_sync));
+    let last_sync = |last: &SyncRecord| {
+        let (at, failing_since) = (rfc3339(last.ended_at), last.failing_since.map(rfc3339));
+        json!({"at": at, "exit_code": last.exit_code, "message": last.message, "failing_since": failing_since})
+    };
+    // `null` if `sync` never ran, or if that is unknown.
+    report.set("last_sync", fleet.last_sync.record.as_ref().map(last_sync));
     let assessment = Assessment { fleet: &fleet, thresholds: &args.monitoring, now };
     let mut verdict = CheckVerdict::new(assessment);
     if fleet.lineages.is_empty() && fleet.state_errors.is_empty() && !args.monitoring.allow_empty {
@@ -96,15 +100,6 @@ fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(),
         report.fail(error);
     }
     written
-}
-
-/// The last `sync`; `null` if `sync` never ran, or if that is unknown.
-fn last_sync_json(last: &LastSync) -> Value {
-    let Some(SyncRecord { ended_at, exit_code, message, failing_since, .. }) = &last.record else {
-        return Value::Null;
-    };
-    let failing_since = failing_since.map(rfc3339);
-    json!({"at": rfc3339(*ended_at), "exit_code": exit_code, "message": message, "failing_since": failing_since})
 }
 
 fn add_verdict(verdict: &CheckVerdict<'_>, report: &mut Report) {
