@@ -12,7 +12,7 @@ use crate::cli::{LAG, MonitoringArgs, SYNC_AGE, TIME_LEFT, Threshold};
 use crate::error::ErrorKind;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
-use crate::state::{RunResult, SiteState, StateError, SyncRecord};
+use crate::state::{LastSync, RunResult, SiteState, StateError, SyncRecord};
 use crate::text::{display_as_serialized, humanize, rfc3339, sanitize};
 
 /// A fleet at a point in time, to be judged by thresholds.
@@ -70,35 +70,33 @@ pub(super) enum Quantity {
 }
 
 /// The limits of a duration; `None` disables the alert.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) warning: Option<Duration>,
     pub(super) critical: Option<Duration>,
 }
 
 impl<'a> Assessment<'a> {
-    /// Finds the problems, the most severe first. Without any lineage, those of the last `sync` are not severe, because they
-    /// would hide that nothing is known.
+    /// Finds all problems, the most severe first.
     pub(super) fn problems(self) -> Vec<Problem<'a>> {
-        let of_host = |error| self.state_problem(error, Subject::Host);
-        let mut problems: Vec<_> = self.fleet.state_errors.iter().map(of_host).collect();
-        let mut is_late = false;
-        for lineage in self.lineages() {
-            let pending = self.pending_problem(lineage);
-            is_late |= pending.as_ref().is_some_and(|pending| pending.level > Level::Ok);
-            problems.extend(pending);
-            problems.extend(self.disk_problem(lineage));
-            problems.extend(self.expiry_problem(lineage));
+        let mut problems: Vec<_> =
+            self.fleet.state_errors.iter().map(|error| self.state_problem(error)).collect();
+        for lineage in &self.fleet.lineages {
+            if !lineage.is_superseded() {
+                problems.extend(self.pending_problem(lineage));
+                problems.extend(self.disk_problem(lineage));
+                problems.extend(self.expiry_problem(lineage));
+            }
             problems.extend(lineage.sites.iter().flat_map(|site| site_problems(lineage, site)));
         }
-        problems.extend(self.sync_problems(is_late));
-        problems.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| b.urgency.total_cmp(&a.urgency)));
-        problems
+        problems.extend(self.sync_problems());
+        sorted(problems)
     }
 
     /// The problem of a state file, or of the record of a `sync`. A damaged file may hide a deployment that has been
     /// pending since it was written.
-    fn state_problem(self, error: &StateError, subject: Subject<'a>) -> Problem<'a> {
+    fn state_problem(self, error: &StateError) -> Problem<'a> {
+        let subject = Subject::default();
         let written_at = error.damaged().filter(|file| file.is_pending).and_then(|file| file.written_at);
         let level = match written_at {
             Some(at) => self.gauge(Quantity::Lag, subject, self.now - at, None).level().max(Level::Warning),
@@ -112,29 +110,28 @@ impl<'a> Assessment<'a> {
     /// A deployment that is pending, or has been since a time in the future. Waiting does not finish one for which the
     /// service's responses are unintelligible.
     fn pending_problem(self, lineage: &'a LineageStatus) -> Option<Problem<'a>> {
-        let (since, subject) = (lineage.pending.as_ref()?.since, Subject::Lineage(&lineage.name));
+        let (since, subject) = (lineage.pending.as_ref()?.since, lineage.subject(None));
         let Some(gauge) = self.lag(lineage) else {
             let text = format!("pending since {}, which is in the future", rfc3339(since));
             return Some(Problem::new(Level::Warning, subject, text).hint("check the clock of this host"));
         };
-        let is_unintelligible = |result: &RunResult| result.exit_code == ErrorKind::Protocol.exit_code();
         let mut problem = Problem::of(&gauge, format!("pending for {}", humanize(gauge.value)));
-        if lineage.last_error.as_ref().is_some_and(is_unintelligible) {
-            problem.level = problem.level.max(Level::Warning);
-        }
-        Some(match &lineage.last_error {
-            Some(RunResult { error: Some(error), .. }) => problem.detail(format!(" ({})", sanitize(error))),
-            None if lineage.disk.is_unseen() => {
-                problem.detail(" (no run has seen this certificate)").hint("run `edgecert sync`")
+        if let Some(RunResult { exit_code, error, .. }) = &lineage.last_error {
+            if *exit_code == ErrorKind::Protocol.exit_code() {
+                problem.level = problem.level.max(Level::Warning);
             }
-            _ => problem,
-        })
+            problem.detail =
+                error.as_ref().map(|error| format!(" ({})", sanitize(error))).unwrap_or_default();
+        } else if lineage.disk.is_unseen() {
+            problem = problem.detail(" (no run has seen this certificate)").hint("run `edgecert sync`");
+        }
+        Some(problem)
     }
 
     /// A certificate that expired before it was deployed, or on disk; else files that are missing although needed, or cannot
     /// be read.
     fn disk_problem(self, lineage: &'a LineageStatus) -> Option<Problem<'a>> {
-        let problem = |level, text: String| Problem::new(level, Subject::Lineage(&lineage.name), text);
+        let problem = |level, text: String| Problem::new(level, lineage.subject(None), text);
         let has_expired = |leaf: &Leaf| leaf.not_after < self.now;
         let expired = |level, what: &str, leaf: &Leaf| {
             let text = format!("the {what} expired at {}", rfc3339(leaf.not_after));
@@ -168,61 +165,61 @@ impl<'a> Assessment<'a> {
         let (gauge, site) = worst.filter(|(gauge, _)| gauge.level() > Level::Ok)?;
         let (domain, left, at) = (&site.state.domain, humanize(gauge.value), self.now + gauge.value);
         // The address may have been unreachable since.
-        let is_deployed = site.expiry() == Some(at);
+        let is_deployed = site.served_leaf().is_some_and(|leaf| leaf.not_after == at);
         let seen = if is_deployed { "" } else { ", as its edge was last seen" };
-        let at = rfc3339(at);
-        let (text, detail) = match () {
-            () if gauge.value.is_zero() => ("no valid certificate served".into(), format!("{domain}{seen}")),
+        let (text, at) = match () {
+            () if gauge.value.is_zero() => ("no valid certificate served".into(), String::new()),
             () if gauge.is_expired() => {
-                (format!("certificate expired {left} ago"), format!("{domain}, at {at}{seen}"))
+                (format!("certificate expired {left} ago"), format!(", at {}", rfc3339(at)))
             }
-            () => (format!("certificate expires in {left}"), format!("{domain}, at {at}{seen}")),
+            () => (format!("certificate expires in {left}"), format!(", at {}", rfc3339(at))),
         };
-        Some(Problem::of(&gauge, text).detail(format!(" ({detail})")))
+        Some(Problem::of(&gauge, text).detail(format!(" ({domain}{at}{seen})")))
     }
 
-    /// Problems of the last `sync`: how it ended, and when. Nothing else notices that its timer has stopped. If a deployment
-    /// `is_late`, that explains a failure.
-    fn sync_problems(self, is_late: bool) -> Vec<Problem<'a>> {
-        let last = &self.fleet.last_sync;
-        let mut problems: Vec<_> =
-            last.faults.iter().map(|fault| self.state_problem(fault, Subject::Sync)).collect();
-        let never = "sync has never run";
-        let age = match self.sync_age() {
-            Some(age) if last.record.is_none() => Problem::of(&age, never),
-            Some(age) => Problem::of(&age, format!("sync last ran {} ago", humanize(age.value))),
-            None => Problem::new(Level::Ok, Subject::Sync, never),
-        };
-        if age.level > Level::Ok || (last.record.is_none() && last.faults.is_empty()) {
-            problems.push(age.hint("check its timer with `edgecert doctor`"));
+    /// Finds the problems of the last `sync`: how it ended, and when. Nothing else notices that its timer has stopped.
+    /// Without any lineage, they are not severe, because they would hide that nothing is known.
+    pub(super) fn sync_problems(self) -> Vec<Problem<'a>> {
+        let LastSync { record, faults } = &self.fleet.last_sync;
+        let mut problems: Vec<_> = faults.iter().map(|fault| self.state_problem(fault)).collect();
+        if let Some(age) = self.sync_age().filter(|age| age.level() > Level::Ok) {
+            let text = match record {
+                Some(_) => format!("sync last ran {} ago", humanize(age.value)),
+                None => "sync has never run".into(),
+            };
+            problems.push(Problem::of(&age, text).hint("check its timer with `edgecert doctor`"));
         }
-        problems.extend(last.record.as_ref().and_then(|record| self.failure(record, is_late)));
-        if self.fleet.lineages.is_empty() || self.thresholds.ignore_sync() {
+        problems.extend(record.as_ref().and_then(|record| self.failure(record)));
+        // Both limits are off.
+        let is_ignored = self.since(self.now).limits == Limits::default();
+        if self.fleet.lineages.is_empty() || is_ignored {
             for problem in &mut problems {
                 problem.level = Level::Ok;
             }
         }
-        problems
+        sorted(problems)
     }
 
-    /// A failure of `sync`, severe unless it is temporary and has not lasted for too long.
-    fn failure(self, record: &SyncRecord, is_explained: bool) -> Option<Problem<'a>> {
+    /// A failure of `sync`, severe unless it is temporary and has not lasted for too long, or a late deployment explains it.
+    fn failure(self, record: &SyncRecord) -> Option<Problem<'a>> {
         let code = Some(record.exit_code).filter(|code| *code != 0)?;
-        let since = record.failing_since.unwrap_or(record.ended_at);
-        let failing = self.since(since);
+        let failing = self.since(record.failing_since.unwrap_or(record.ended_at));
         let is_temporary = code == ErrorKind::Temporary.exit_code();
         let lasting =
             if is_temporary { format!(" for {}, last", humanize(failing.value)) } else { String::new() };
+        let is_late =
+            |lineage| self.pending_problem(lineage).is_some_and(|pending| pending.level > Level::Ok);
         let is_severe = !is_temporary || failing.level() > Level::Ok;
+        let is_explained = self.fleet.lineages.iter().any(is_late);
         let level = if is_severe && !is_explained { Level::Warning } else { Level::Ok };
         let text = format!("sync failed{lasting} with exit code {code}");
-        Some(Problem::new(level, Subject::Sync, text).because(record.message.as_ref()))
+        Some(Problem::new(level, Subject::default(), text).because(record.message.as_ref()))
     }
 
     /// The lag of each lineage, the time left of the leaf of each site, and the time since the last `sync`.
     pub(super) fn gauges(self) -> Vec<Gauge<'a>> {
         let mut gauges = Vec::new();
-        for lineage in self.lineages() {
+        for lineage in self.fleet.lineages.iter().filter(|lineage| !lineage.is_superseded()) {
             gauges.extend(self.lag(lineage));
             gauges.extend(lineage.sites.iter().filter_map(|site| self.time_left(lineage, site)));
         }
@@ -230,29 +227,23 @@ impl<'a> Assessment<'a> {
         gauges
     }
 
-    /// The lineages that count: what is superseded may expire.
-    fn lineages(self) -> impl Iterator<Item = &'a LineageStatus> {
-        self.fleet.lineages.iter().filter(|lineage| !lineage.is_superseded())
-    }
-
     /// How long a lineage has been pending, zero if it is not; `None` if the clock was or is wrong.
     fn lag(self, lineage: &'a LineageStatus) -> Option<Gauge<'a>> {
-        let (subject, value) = (Subject::Lineage(&lineage.name), lineage.lag(self.now)?);
-        Some(self.gauge(Quantity::Lag, subject, value, lineage.lifetime()))
+        let value = lineage.lag(self.now)?;
+        Some(self.gauge(Quantity::Lag, lineage.subject(None), value, lineage.lifetime()))
     }
 
     /// The time left of the deployed leaf, or of a leaf that an edge address was last seen to serve if that expires
     /// earlier or nothing was deployed; `None` if unknown.
     pub(super) fn time_left(self, lineage: &'a LineageStatus, site: &'a SiteStatus) -> Option<Gauge<'a>> {
-        let served = site.served_leaf();
-        let deployed = served.map(|leaf| leaf.not_after - self.now);
-        // Before the first deployment an address may refuse the name.
-        let is_relevant = served.is_some() || site.seen_leaf().is_some();
-        let seen = site.state.edge.slack(self.now).filter(|_| is_relevant);
-        let value = deployed.into_iter().chain(seen).min()?;
-        let leaf = served.into_iter().chain(site.seen_leaf()).min_by_key(|leaf| leaf.not_after);
-        let subject = Subject::Site(&lineage.name, site.state.domain.spelled());
-        Some(self.gauge(Quantity::TimeLeft, subject, value, leaf.and_then(Leaf::lifetime)))
+        let edge = &site.state.edge;
+        // There may be none before the first deployment, when an address may refuse the name.
+        let leaf =
+            site.served_leaf().into_iter().chain(edge.first_to_expire()).min_by_key(|leaf| leaf.not_after);
+        let leaf = leaf.filter(|_| !site.is_left_to_others())?;
+        let left = leaf.not_after - self.now;
+        let value = edge.slack(self.now).map_or(left, |slack| slack.min(left));
+        Some(self.gauge(Quantity::TimeLeft, lineage.subject(Some(site)), value, leaf.lifetime()))
     }
 
     /// The time since the last `sync`. If it never ran, the time since the least recent of the lineages' latest runs;
@@ -274,10 +265,11 @@ impl<'a> Assessment<'a> {
 
     /// The time since `sync` ended or began to fail, zero if the clock was set back since.
     pub(super) fn since(self, since: OffsetDateTime) -> Gauge<'a> {
-        self.gauge(Quantity::SyncAge, Subject::Sync, (self.now - since).max(Duration::ZERO), None)
+        self.gauge(Quantity::SyncAge, Subject::default(), (self.now - since).max(Duration::ZERO), None)
     }
 
-    /// A value with its limits, given the lifetime of the certificate; `None`: it is unknown.
+    /// A value with its limits. They depend on the lifetime of the certificate, if that is known, so that one check fits
+    /// 6-day and 200-day certificates; a limit that was not given has its default.
     pub(super) fn gauge(
         self,
         quantity: Quantity,
@@ -285,15 +277,26 @@ impl<'a> Assessment<'a> {
         value: Duration,
         lifetime: Option<Duration>,
     ) -> Gauge<'a> {
-        Gauge { quantity, subject, value, limits: self.thresholds.limits(quantity, lifetime) }
+        let given = self.thresholds;
+        let ([warning, critical], [default_warning, default_critical]) = match quantity {
+            Quantity::TimeLeft => ([given.warning, given.critical], TIME_LEFT),
+            Quantity::Lag => ([given.lag_warning, given.lag_critical], LAG),
+            Quantity::SyncAge => ([given.sync_warning, given.sync_critical], SYNC_AGE.map(Threshold::Fixed)),
+        };
+        let limit = |given: Option<Threshold>, default: Threshold| match given {
+            Some(Threshold::Off) => None,
+            // A share of an unknown lifetime is unknown, too.
+            given => given.and_then(|threshold| threshold.of(lifetime)).or(default.of(lifetime)),
+        };
+        let (warning, critical) = (limit(warning, default_warning), limit(critical, default_critical));
+        Gauge { quantity, subject, value, limits: Limits { warning, critical } }
     }
 }
 
-/// What the handshakes found at each address of a site, or else the last run.
+/// Finds what the handshakes showed at each address of a site, or else the problem of the last run.
 fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Problem<'a>> {
     let SiteState { domain, outcome, detail, .. } = &site.state;
-    let problem =
-        |level, text: String| Problem::new(level, Subject::Site(&lineage.name, domain.spelled()), text);
+    let problem = |level, text: String| Problem::new(level, lineage.subject(Some(site)), text);
     let at_address = |message: &String| problem(Level::Ok, format!("{domain}: {message}"));
     // While a deployment is pending, the edges serve the previous leaf, and the lag is judged instead.
     let is_pending = lineage.pending.is_some();
@@ -324,10 +327,16 @@ fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Pr
     problems
 }
 
+/// Sorts problems, the most severe first.
+fn sorted(mut problems: Vec<Problem<'_>>) -> Vec<Problem<'_>> {
+    problems.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| b.urgency.total_cmp(&a.urgency)));
+    problems
+}
+
 /// Describes a failure that the check would report with its default thresholds.
 pub(in crate::cmd) fn sync_failure(record: &SyncRecord, now: OffsetDateTime) -> Option<String> {
     let (fleet, thresholds) = (Fleet::default(), MonitoringArgs::default());
-    let problem = Assessment { fleet: &fleet, thresholds: &thresholds, now }.failure(record, false)?;
+    let problem = Assessment { fleet: &fleet, thresholds: &thresholds, now }.failure(record)?;
     (problem.level > Level::Ok).then(|| problem.text + &problem.detail)
 }
 
@@ -398,40 +407,20 @@ impl Gauge<'_> {
 
     /// Performance data: `label=value[unit];warning;critical;min`. The threshold `N:` alerts below N.
     pub(super) fn performance_data(&self) -> String {
-        let seconds = |duration: Duration| duration.whole_seconds().to_string();
-        let (label, number, below, end): (_, fn(Duration) -> String, _, _) = match self.quantity {
+        let limits = |number: fn(Duration) -> String| {
+            [self.limits.warning, self.limits.critical].map(|limit| limit.map(number).unwrap_or_default())
+        };
+        let label = match self.quantity {
             // No minimum, because the value is negative after the expiry.
-            Quantity::TimeLeft => ("days_left", days, ":", ""),
-            Quantity::Lag => ("lag", seconds, "", ";0"),
-            Quantity::SyncAge => ("sync_age", seconds, "", ";0"),
+            Quantity::TimeLeft => {
+                let [warning, critical] = limits(|limit| days(limit) + ":");
+                return format!("days_left={};{warning};{critical}", days(self.value));
+            }
+            Quantity::Lag => "lag",
+            Quantity::SyncAge => "sync_age",
         };
-        let limit = |limit: Option<Duration>| limit.map(|limit| number(limit) + below).unwrap_or_default();
-        let unit = if self.quantity == Quantity::TimeLeft { "" } else { "s" };
-        let (value, Limits { warning, critical }) = (number(self.value), self.limits);
-        format!("{label}={value}{unit};{};{}{end}", limit(warning), limit(critical))
-    }
-}
-
-impl MonitoringArgs {
-    /// The limits on a quantity. They depend on the lifetime of the certificate, so that one check fits 6-day and 200-day
-    /// certificates; one that was not given has its default.
-    fn limits(&self, quantity: Quantity, lifetime: Option<Duration>) -> Limits {
-        let ([warning, critical], [default_warning, default_critical]) = match quantity {
-            Quantity::TimeLeft => ([self.warning, self.critical], TIME_LEFT),
-            Quantity::Lag => ([self.lag_warning, self.lag_critical], LAG),
-            Quantity::SyncAge => ([self.sync_warning, self.sync_critical], SYNC_AGE.map(Threshold::Fixed)),
-        };
-        let limit = |given: Option<Threshold>, default: Threshold| match given {
-            Some(Threshold::Off) => None,
-            // A share of an unknown lifetime is unknown, too.
-            given => given.and_then(|threshold| threshold.of(lifetime)).or(default.of(lifetime)),
-        };
-        Limits { warning: limit(warning, default_warning), critical: limit(critical, default_critical) }
-    }
-
-    /// Whether both limits on the last `sync` are off.
-    fn ignore_sync(&self) -> bool {
-        self.limits(Quantity::SyncAge, None) == Limits { warning: None, critical: None }
+        let [warning, critical] = limits(|limit| limit.whole_seconds().to_string());
+        format!("{label}={}s;{warning};{critical};0", self.value.whole_seconds())
     }
 }
 
@@ -447,19 +436,27 @@ mod tests;
 
 #[cfg(test)]
 mod gauge_tests {
+    use super::super::fixture::assess;
     use super::*;
 
     fn gauge(quantity: Quantity, value: i64, warning: i64, critical: i64) -> Gauge<'static> {
         let limit = |seconds| Some(Duration::seconds(seconds));
         let limits = Limits { warning: limit(warning), critical: limit(critical) };
-        Gauge { quantity, subject: Subject::Host, value: Duration::seconds(value), limits }
+        Gauge { quantity, subject: Subject::default(), value: Duration::seconds(value), limits }
     }
 
     const HOUR: i64 = 3_600;
     const DAY: i64 = 24 * HOUR;
 
-    fn seconds(limits: Limits) -> [Option<i64>; 2] {
-        [limits.warning, limits.critical].map(|limit| limit.map(Duration::whole_seconds))
+    /// The limits in seconds.
+    fn limits(
+        thresholds: &MonitoringArgs,
+        quantity: Quantity,
+        lifetime: Option<Duration>,
+    ) -> [Option<i64>; 2] {
+        let fleet = Fleet::default();
+        let gauge = assess(&fleet, thresholds).gauge(quantity, Subject::default(), Duration::ZERO, lifetime);
+        [gauge.limits.warning, gauge.limits.critical].map(|limit| limit.map(Duration::whole_seconds))
     }
 
     #[test]
@@ -475,12 +472,8 @@ mod gauge_tests {
         ];
         for (days, time_left, lag) in rows {
             let lifetime = days.map(Duration::days);
-            assert_eq!(
-                seconds(thresholds.limits(Quantity::TimeLeft, lifetime)),
-                time_left.map(Some),
-                "{days:?}"
-            );
-            assert_eq!(seconds(thresholds.limits(Quantity::Lag, lifetime)), lag.map(Some), "{days:?}");
+            let found = [Quantity::TimeLeft, Quantity::Lag].map(|of| limits(&thresholds, of, lifetime));
+            assert_eq!(found, [time_left.map(Some), lag.map(Some)], "{days:?}");
         }
     }
 
@@ -488,16 +481,15 @@ mod gauge_tests {
     fn sync_limits_can_be_off() {
         let (off, now) = (Some(Threshold::Off), Some(Threshold::Fixed(Duration::ZERO)));
         let rows = [
-            ([None, None], [Some(3 * HOUR), Some(DAY)], false),
-            ([off, None], [None, Some(DAY)], false),
-            ([None, off], [Some(3 * HOUR), None], false),
-            ([off, off], [None, None], true),
-            ([now, None], [Some(0), Some(DAY)], false),
+            ([None, None], [Some(3 * HOUR), Some(DAY)]),
+            ([off, None], [None, Some(DAY)]),
+            ([None, off], [Some(3 * HOUR), None]),
+            ([off, off], [None, None]),
+            ([now, None], [Some(0), Some(DAY)]),
         ];
-        for ([sync_warning, sync_critical], expected, is_ignored) in rows {
+        for ([sync_warning, sync_critical], expected) in rows {
             let thresholds = MonitoringArgs { sync_warning, sync_critical, ..MonitoringArgs::default() };
-            assert_eq!(seconds(thresholds.limits(Quantity::SyncAge, None)), expected, "{thresholds:?}");
-            assert_eq!(thresholds.ignore_sync(), is_ignored, "{thresholds:?}");
+            assert_eq!(limits(&thresholds, Quantity::SyncAge, None), expected, "{thresholds:?}");
         }
     }
 
@@ -509,18 +501,15 @@ mod gauge_tests {
             ..MonitoringArgs::default()
         };
         let lifetime = Some(Duration::days(6));
-        let limits = [14 * DAY, 14 * HOUR + 24 * 60].map(Some);
+        let limits = |quantity, lifetime| limits(&thresholds, quantity, lifetime);
         assert_eq!(
-            seconds(thresholds.limits(Quantity::TimeLeft, lifetime)),
-            limits,
+            limits(Quantity::TimeLeft, lifetime),
+            [14 * DAY, 14 * HOUR + 24 * 60].map(Some),
             "warns from its first minute, as asked for"
         );
-        assert_eq!(
-            seconds(thresholds.limits(Quantity::Lag, lifetime)),
-            [3 * HOUR + 36 * 60, 3 * DAY].map(Some)
-        );
+        assert_eq!(limits(Quantity::Lag, lifetime), [3 * HOUR + 36 * 60, 3 * DAY].map(Some));
         // Half of an unknown lifetime: the default.
-        assert_eq!(seconds(thresholds.limits(Quantity::Lag, None)), [6 * HOUR, DAY].map(Some));
+        assert_eq!(limits(Quantity::Lag, None), [6 * HOUR, DAY].map(Some));
     }
 
     #[test]

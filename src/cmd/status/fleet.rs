@@ -22,15 +22,12 @@ pub(super) struct Fleet {
     pub(super) last_sync: LastSync,
 }
 
-/// What a gauge or a problem is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Subject<'a> {
-    /// The state directory, or the check itself.
-    Host,
-    Sync,
-    Lineage(&'a str),
-    /// The name of a lineage, and the domain of one of its sites.
-    Site(&'a str, &'a str),
+/// What a gauge or a problem is about: the host, a lineage, or a site of a lineage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Subject<'a> {
+    pub(super) lineage: Option<&'a str>,
+    /// Its domain.
+    pub(super) site: Option<&'a str>,
 }
 
 /// The status of a lineage.
@@ -150,20 +147,12 @@ pub(super) enum Phase {
 
 display_as_serialized!(Phase);
 
-impl<'a> Subject<'a> {
-    pub(super) fn lineage(self) -> Option<&'a str> {
-        match self {
-            Self::Host | Self::Sync => None,
-            Self::Lineage(name) | Self::Site(name, _) => Some(name),
-        }
-    }
-
-    pub(super) fn site(self) -> Option<&'a str> {
-        if let Self::Site(_, domain) = self { Some(domain) } else { None }
-    }
-}
-
 impl LineageStatus {
+    /// The lineage, or one of its sites.
+    pub(super) fn subject<'a>(&'a self, site: Option<&'a SiteStatus>) -> Subject<'a> {
+        Subject { lineage: Some(&self.name), site: site.map(|site| site.state.domain.spelled()) }
+    }
+
     pub(super) fn phase(&self) -> Phase {
         match &self.disk {
             _ if self.is_superseded() => Phase::Superseded,
@@ -241,24 +230,13 @@ impl SiteStatus {
         self.edge.as_ref().and_then(|edge| edge.stale_leaf.as_ref()).or(self.leaf.as_ref())
     }
 
-    /// Expiry of the leaf that visitors get.
-    pub(super) fn expiry(&self) -> Option<OffsetDateTime> {
-        self.served_leaf().map(|leaf| leaf.not_after)
-    }
-
     /// The slack: the time until the first of the leaves that visitors get expires; zero if an address serves none that
     /// they accept. If the edge was never seen, the leaf that follows from the last outcome counts.
     pub(super) fn slack(&self, now: OffsetDateTime) -> Option<Duration> {
         if self.is_left_to_others() {
             return None;
         }
-        self.state.edge.slack(now).or_else(|| Some(self.expiry()? - now))
-    }
-
-    /// The first to expire of the leaves that its addresses were last seen to serve; `None` if none was seen, or if an
-    /// address serves none that visitors accept.
-    pub(super) fn seen_leaf(&self) -> Option<&Leaf> {
-        self.state.edge.first_to_expire().filter(|_| !self.is_left_to_others())
+        self.state.edge.slack(now).or_else(|| Some(self.served_leaf()?.not_after - now))
     }
 
     /// Whether every address was last seen to serve this leaf; `None` if none was seen, or if another lineage provides

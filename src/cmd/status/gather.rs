@@ -13,7 +13,7 @@ use crate::inventory::{Inventory, Member};
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::plan;
-use crate::source::{Source, SourceError};
+use crate::source::SourceError;
 use crate::state::{Deployments, LineageState, SiteState, StateError};
 use crate::text;
 
@@ -24,7 +24,6 @@ pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Line
         let disk = match &member.source {
             Ok(source) => DiskStatus::read(&source.files, member.state.as_ref()),
             // An entry of the configuration leads to no lineage.
-            // An entry of the configuration leads to no lineage.
             Err(SourceError::NotALineage { directory, .. })
                 if matches!(directory.try_exists(), Ok(false)) =>
             {
@@ -32,7 +31,8 @@ pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Line
             }
             Err(error) => DiskStatus::Unreadable(error.to_string()),
         };
-        gathering.add(member, disk, |source| modified(&source.files.cert).unwrap_or(now));
+        let written_at = member.source.as_ref().ok().and_then(|source| modified(&source.files.cert));
+        gathering.add(member, disk, written_at.unwrap_or(now));
     };
     inventory.visit(visitor, |error| errors.push(error));
     (gathering.finish(now), errors)
@@ -47,12 +47,7 @@ pub(super) struct Gathering {
 
 impl Gathering {
     /// Adds a lineage, given what its files hold and when they were written.
-    pub(super) fn add(
-        &mut self,
-        member: Member<'_>,
-        disk: DiskStatus,
-        written_at: impl FnOnce(&Source) -> OffsetDateTime,
-    ) {
+    pub(super) fn add(&mut self, member: Member<'_>, disk: DiskStatus, written_at: OffsetDateTime) {
         if let Some(state) = &member.state {
             self.deployments.add(&member.name, state);
         }
@@ -90,17 +85,13 @@ impl Gathering {
 }
 
 impl LineageStatus {
-    fn new(member: Member<'_>, disk: DiskStatus, written_at: impl FnOnce(&Source) -> OffsetDateTime) -> Self {
+    fn new(member: Member<'_>, disk: DiskStatus, written_at: OffsetDateTime) -> Self {
         let Member { name, source, entry, state, .. } = member;
-        let state = state.as_ref();
-        let source = source.ok();
+        let (state, source) = (state.as_ref(), source.ok());
         let begun = state.and_then(|state| state.pending_since);
-        let unseen = || {
-            let leaf = disk.leaf().filter(|_| disk.is_unseen())?;
-            // A copy may keep the time of a file, or have none.
-            Some(written_at(source.as_ref()?).max(leaf.not_before))
-        };
-        let pending = begun.or_else(unseen).map(|since| Pending {
+        let unseen = disk.leaf().filter(|_| disk.is_unseen());
+        // A copy may keep the time of a file, or have none.
+        let pending = begun.or(unseen.map(|leaf| written_at.max(leaf.not_before))).map(|since| Pending {
             since,
             is_begun: begun.is_some(),
             leaf: disk.leaf().or_else(|| state?.leaf.as_ref()).cloned(),
@@ -136,10 +127,7 @@ impl DiskStatus {
                 let found = text::list(defects.iter().map(|defect| &defect.found));
                 Self::Unreadable(format!("{} holds {found}", text::path(&files.cert)))
             }
-            Ok(Ok(chain)) => {
-                let (leaf, key_type) = (chain.leaf.to_leaf(), chain.leaf.public_key.key_type);
-                Self::of(leaf, key_type, state)
-            }
+            Ok(Ok(chain)) => Self::of(chain.leaf.to_leaf(), chain.leaf.public_key.key_type, state),
         }
     }
 
@@ -192,6 +180,7 @@ mod tests {
     use super::*;
     use crate::outcome::ChangedRecords;
     use crate::sightings::EdgeMemory;
+    use crate::source::Source;
     use crate::state::fixture::served;
     use crate::state::{Origin, RunOptions};
     use time::macros::datetime;
@@ -308,7 +297,7 @@ mod tests {
             {
                 let member = member(name, issued, domain, outcome);
                 let disk = DiskStatus::of(leaf(name, issued), KeyType::P256, member.state.as_ref());
-                gathering.add(member, disk, |_| now);
+                gathering.add(member, disk, now);
             }
             let lineages = gathering.finish(now);
             let own = lineages.iter().find(|lineage| lineage.name == "own").unwrap();

@@ -38,14 +38,14 @@ fn judge(host: &Host, world: &World, now: OffsetDateTime) -> Vec<Reported> {
     let mut gathering = Gathering::default();
     for (member, leaf, written_at) in host.members(world) {
         let disk = DiskStatus::of(leaf.clone(), KeyType::P256, member.state.as_ref());
-        gathering.add(member, disk, |_| written_at);
+        gathering.add(member, disk, written_at);
     }
     let last_sync = LastSync { record: host.last_sync.clone(), faults: Vec::new() };
     let fleet = Fleet { lineages: gathering.finish(now), state_errors: Vec::new(), last_sync };
     let assessment = Assessment { fleet: &fleet, thresholds: &MonitoringArgs::default(), now };
     let severe = assessment.problems().into_iter().filter(|problem| problem.level > Level::Ok);
     let reported = |problem: Problem<'_>| Reported {
-        lineage: problem.subject.lineage().map(str::to_owned),
+        lineage: problem.subject.lineage.map(str::to_owned),
         text: problem.text,
     };
     severe.map(reported).collect()

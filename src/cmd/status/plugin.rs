@@ -37,7 +37,7 @@ impl<'a> CheckVerdict<'a> {
             let gauges = gauges.iter().filter(|gauge| gauge.quantity == quantity);
             gauges.max_by(|a, b| a.compare(b)).copied()
         };
-        let none = || assessment.gauge(Quantity::Lag, Subject::Host, Duration::ZERO, None);
+        let none = || assessment.gauge(Quantity::Lag, Subject::default(), Duration::ZERO, None);
         let lag = worst(Quantity::Lag).unwrap_or_else(none);
         let left = worst(Quantity::TimeLeft);
         let lineages = &assessment.fleet.lineages;
@@ -57,7 +57,7 @@ impl<'a> CheckVerdict<'a> {
 
     /// Adds a failure of the check itself. Problems that were found outrank it.
     pub(super) fn fail(mut self, text: &str, detail: &str) -> Self {
-        self.problems.push(Problem::new(Level::Unknown, Subject::Host, text).detail(detail));
+        self.problems.push(Problem::new(Level::Unknown, Subject::default(), text).detail(detail));
         self
     }
 
@@ -108,8 +108,8 @@ impl<'a> CheckVerdict<'a> {
         let finding = |problem: &Problem<'_>| {
             json!({
                 "level": lowercase(problem.level),
-                "lineage": problem.subject.lineage(),
-                "site": problem.subject.site(),
+                "lineage": problem.subject.lineage,
+                "site": problem.subject.site,
                 "hint": problem.hint,
                 "text": printable(&format!("{}{}", problem.text, problem.detail)),
             })
@@ -117,8 +117,8 @@ impl<'a> CheckVerdict<'a> {
         let value = |gauge: &Gauge<'_>| {
             json!({
                 "quantity": gauge.quantity,
-                "lineage": gauge.subject.lineage(),
-                "site": gauge.subject.site(),
+                "lineage": gauge.subject.lineage,
+                "site": gauge.subject.site,
                 "seconds": gauge.value.whole_seconds(),
                 "warning": gauge.limits.warning.map(Duration::whole_seconds),
                 "critical": gauge.limits.critical.map(Duration::whole_seconds),
@@ -138,13 +138,13 @@ fn lowercase(level: Level) -> String {
 
 /// The sentence of a problem after the name of its lineage.
 fn text(problem: &Problem<'_>) -> String {
-    let lineage = problem.subject.lineage().map(|lineage| format!("{lineage}: "));
+    let lineage = problem.subject.lineage.map(|lineage| format!("{lineage}: "));
     printable(&(lineage.unwrap_or_default() + &problem.sentence()))
 }
 
 /// The text in at most this many characters, with the cause and what helps if these fit.
 fn short_text(problem: &Problem<'_>, max: usize) -> String {
-    let lineage = problem.subject.lineage().map(|lineage| format!("{}: ", cut(lineage, MAX_NAME)));
+    let lineage = problem.subject.lineage.map(|lineage| format!("{}: ", cut(lineage, MAX_NAME)));
     let lineage = lineage.unwrap_or_default();
     let longer = [problem.sentence(), format!("{}{}", problem.text, problem.detail)];
     let longer = longer.map(|text| format!("{lineage}{text}"));
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     fn problem<'a>(level: Level, lineage: &'a str, text: &str) -> Problem<'a> {
-        Problem::new(level, Subject::Lineage(lineage), text)
+        Problem::new(level, Subject { lineage: Some(lineage), site: None }, text)
     }
 
     fn verdict(problems: Vec<Problem<'_>>) -> CheckVerdict<'_> {

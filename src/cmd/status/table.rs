@@ -1,13 +1,14 @@
 //! The status as a table: a row for each site of each lineage, those with problems first.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use time::{Duration, OffsetDateTime};
 
 use super::assessment::{Assessment, Level, Problem};
 use super::fleet::{DiskStatus, EdgeOutcome, LeafAge, LineageStatus, Phase, SiteStatus, Subject};
 use crate::report::{Cell, Sign, Style, Table};
+use crate::state::LastSync;
 use crate::text::{count, humanize, people, sanitize_untruncated};
 
 const HEADS: [&str; 8] =
@@ -18,15 +19,6 @@ const NARROW: usize = 5;
 /// Length of a fingerprint that only distinguishes two leaves.
 const SHORT_FINGERPRINT: usize = 8;
 const EMPTY: &str = "-";
-
-/// An assessment with its problems at hand.
-struct Judgement<'a> {
-    assessment: Assessment<'a>,
-    /// The most severe first.
-    problems: BTreeMap<Subject<'a>, Vec<Problem<'a>>>,
-    /// The position of each lineage that has a problem.
-    positions: BTreeMap<&'a str, usize>,
-}
 
 /// A row of the table.
 struct Row {
@@ -39,18 +31,22 @@ struct Row {
 
 /// Formats the table and the last `sync`. If it is `wide`, with fingerprints, records and all problems.
 pub(super) fn text(assessment: Assessment<'_>, wide: bool, style: Style) -> String {
-    let judgement = Judgement::new(assessment);
-    let last_sync = judgement.last_sync(style);
+    let last_sync = last_sync(assessment, style);
     let mut lineages: Vec<&LineageStatus> = assessment.fleet.lineages.iter().collect();
     if lineages.is_empty() {
         let empty = "no lineage is known: none has been deployed, and the configuration names none\n";
         return empty.to_owned() + &last_sync;
     }
-    lineages.sort_by_key(|lineage| judgement.positions.get(&*lineage.name).copied().unwrap_or(usize::MAX));
+    let (mut problems, mut positions) = (HashMap::<_, Vec<_>>::new(), HashMap::new());
+    for (position, problem) in assessment.problems().into_iter().enumerate() {
+        positions.entry(problem.subject.lineage).or_insert(position);
+        problems.entry(problem.subject).or_default().push(problem);
+    }
+    lineages.sort_by_key(|lineage| positions.get(&Some(&*lineage.name)).copied().unwrap_or(usize::MAX));
     let heads = if wide { &HEADS } else { HEADS.get(..NARROW).unwrap_or_default() };
     let (mut table, mut counts) = (Table::new(heads), BTreeMap::<_, usize>::new());
     for lineage in &lineages {
-        for row in judgement.rows(lineage, wide) {
+        for row in rows(assessment, &problems, lineage, wide) {
             table.row(row.cells.into_iter().take(heads.len()));
             row.notes.iter().for_each(|note| table.note(note));
             if !lineage.sites.is_empty() {
@@ -70,107 +66,88 @@ pub(super) fn text(assessment: Assessment<'_>, wide: bool, style: Style) -> Stri
     format!("{}{}\n{last_sync}", table.to_text(style), sanitize_untruncated(&total))
 }
 
-impl<'a> Judgement<'a> {
-    fn new(assessment: Assessment<'a>) -> Self {
-        let (mut problems, mut positions) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
-        for (position, problem) in assessment.problems().into_iter().enumerate() {
-            if let Some(lineage) = problem.subject.lineage() {
-                positions.entry(lineage).or_insert(position);
-            }
-            problems.entry(problem.subject).or_default().push(problem);
+/// Formats the line below the table, with its problems.
+fn last_sync(assessment: Assessment<'_>, style: Style) -> String {
+    let (LastSync { record, faults }, problems) = (&assessment.fleet.last_sync, assessment.sync_problems());
+    let text = match record {
+        None if faults.is_empty() => "never".into(),
+        None => "unknown".into(),
+        Some(record) => {
+            let age = assessment.since(record.ended_at).value;
+            format!("{} ago, exit code {}", humanize(age), record.exit_code)
         }
-        Self { assessment, problems, positions }
-    }
+    };
+    let missing = record.is_none().then_some(Level::Ok);
+    let sign = match sign(problems.iter().map(|problem| problem.level).chain(missing)) {
+        Sign::Ok => String::new(),
+        sign => style.sign(sign) + " ",
+    };
+    // A record that cannot be used is a warning already, and the line says that there is none.
+    let notes = problems.iter().filter(|_| record.is_some() && faults.is_empty());
+    let notes: Vec<String> = notes.map(|problem| format!("    {}\n", problem.sentence())).collect();
+    format!("{sign}last sync: {text}\n{}", notes.concat())
+}
 
-    fn problems(&self, subject: Subject<'a>) -> &[Problem<'a>] {
-        self.problems.get(&subject).map(Vec::as_slice).unwrap_or_default()
+/// The sign for the most severe of these levels.
+fn sign(levels: impl Iterator<Item = Level>) -> Sign {
+    match levels.max() {
+        Some(Level::Critical) => Sign::Failed,
+        Some(Level::Warning | Level::Unknown) => Sign::Warning,
+        Some(Level::Ok) => Sign::Replace,
+        None => Sign::Ok,
     }
+}
 
-    /// Formats the line below the table, with its problems.
-    fn last_sync(&self, style: Style) -> String {
-        let last = &self.assessment.fleet.last_sync;
-        // A record that cannot be used is a warning already, and the line says that there is none.
-        let is_shown = last.record.is_some() && last.faults.is_empty();
-        let problems = self.problems(Subject::Sync).iter().filter(|_| is_shown);
-        let notes: Vec<String> = problems.map(|problem| format!("    {}\n", problem.sentence())).collect();
-        let text = match &last.record {
-            None if last.faults.is_empty() => "never".into(),
-            None => "unknown".into(),
-            Some(record) => {
-                let age = self.assessment.since(record.ended_at).value;
-                format!("{} ago, exit code {}", humanize(age), record.exit_code)
-            }
-        };
-        let sign = match self.sign(&[Subject::Sync], Level::Ok) {
-            Sign::Ok => String::new(),
-            sign => style.sign(sign) + " ",
-        };
-        format!("{sign}last sync: {text}\n{}", notes.concat())
-    }
-
-    /// Severity of all that is known of these subjects, and of the expiry of a certificate.
-    fn sign(&self, subjects: &[Subject<'a>], expiry: Level) -> Sign {
-        let problems = subjects.iter().flat_map(|subject| self.problems(*subject));
-        let expiry = Some(expiry).filter(|level| *level > Level::Ok);
-        match problems.map(|problem| problem.level).chain(expiry).max() {
-            Some(Level::Critical) => Sign::Failed,
-            Some(Level::Warning | Level::Unknown) => Sign::Warning,
-            Some(Level::Ok) => Sign::Replace,
-            None => Sign::Ok,
-        }
-    }
-
-    /// The rows of a lineage, those that need attention first; the first has the problems of the lineage, or only the
-    /// most severe one.
-    fn rows(&self, lineage: &'a LineageStatus, wide: bool) -> Vec<Row> {
-        let are_left = lineage.sites.iter().all(SiteStatus::is_left_to_others);
-        let mut rows: Vec<Row> = lineage.rows().map(|site| self.row(lineage, site, are_left)).collect();
-        rows.sort_by_key(|row| (row.sign == Sign::Skipped, Reverse(row.sign)));
-        let problems = self.problems(Subject::Lineage(&lineage.name));
-        let shown = if wide { problems.len() } else { 1 };
-        if let Some(first) = rows.first_mut() {
-            first.notes.splice(..0, problems.iter().take(shown).map(Problem::sentence));
-        }
-        rows
-    }
-
-    /// The row of a site, or of a lineage without sites.
-    fn row(&self, lineage: &'a LineageStatus, site: Option<&'a SiteStatus>, are_left: bool) -> Row {
-        let now = self.assessment.now;
-        let of_lineage = Subject::Lineage(&lineage.name);
-        let own = site.map(|site| Subject::Site(&lineage.name, site.state.domain.spelled()));
-        // Problems of the lineage do not concern a site that has another one, unless that is so for all of them.
+/// The rows of a lineage, one for each site, those that need attention first; the first has the problems of the lineage,
+/// or only the most severe one.
+fn rows<'a>(
+    assessment: Assessment<'a>,
+    problems: &HashMap<Subject<'a>, Vec<Problem<'a>>>,
+    lineage: &'a LineageStatus,
+    wide: bool,
+) -> Vec<Row> {
+    let problems_of = |subject| problems.get(&subject).map(Vec::as_slice).unwrap_or_default();
+    let of_lineage = problems_of(lineage.subject(None));
+    let are_left = lineage.sites.iter().all(SiteStatus::is_left_to_others);
+    let (now, phase) = (assessment.now, lineage.phase());
+    let is_unneeded = phase == Phase::Gone && !lineage.is_needed();
+    let lag = lineage.lag(now).filter(|_| lineage.pending.is_some() && phase != Phase::Gone);
+    let time = |time: Option<Duration>| Cell::from(time.map_or(EMPTY.into(), left));
+    let mut rows = Vec::new();
+    for site in lineage.rows() {
+        let own = site.map(|site| problems_of(lineage.subject(Some(site)))).unwrap_or_default();
         let is_left = site.is_some_and(SiteStatus::is_left_to_others);
-        let subjects = [own, Some(of_lineage).filter(|_| are_left || !is_left)];
-        let subjects: Vec<Subject<'_>> = subjects.into_iter().flatten().collect();
-        let time_left = site.and_then(|site| self.assessment.time_left(lineage, site));
-        let phase = lineage.phase();
-        let is_unneeded = phase == Phase::Gone && !lineage.is_needed();
-        let sign = match self.sign(&subjects, time_left.map_or(Level::Ok, |gauge| gauge.level())) {
-            Sign::Ok if is_left || is_unneeded || phase == Phase::Superseded => Sign::Skipped,
+        // Problems of the lineage do not concern a site that has another one, unless that is so for all of them.
+        let concerning = own.iter().chain(of_lineage.iter().filter(|_| are_left || !is_left));
+        let expiry = site.and_then(|site| assessment.time_left(lineage, site)).map(|gauge| gauge.level());
+        let expiry = expiry.filter(|level| *level > Level::Ok);
+        let sign = match sign(concerning.map(|problem| problem.level).chain(expiry)) {
+            Sign::Ok if is_left || is_unneeded => Sign::Skipped,
             sign => sign,
         };
         let (word, score) = state(lineage, phase, site);
         let gap = if score.is_empty() { " " } else { ", " };
-        let lag = lineage.lag(now).filter(|_| lineage.pending.is_some() && phase != Phase::Gone);
         let lag = lag.map(|lag| format!("{gap}{}", people::short(lag))).unwrap_or_default();
         let state = format!("{word}{score}{lag}");
-        let deployed = || Some(lineage.deployed.as_ref()?.not_after);
-        let expiry = site.and_then(SiteStatus::expiry).or_else(deployed);
-        let time = |time: Option<Duration>| Cell::from(time.map_or(EMPTY.into(), left));
+        let leaf = site.and_then(SiteStatus::served_leaf).or(lineage.deployed.as_ref());
         let cells = [
             Cell::signed(sign, site.map_or(EMPTY, |site| site.state.domain.spelled())),
             if sign == Sign::Ok { Cell::from(state) } else { Cell::coloured(state, sign.colour()) },
-            time(expiry.map(|expiry| expiry - now)),
+            time(leaf.map(|leaf| leaf.not_after - now)),
             time(site.and_then(|site| site.slack(now))),
             Cell::from(&lineage.name),
             Cell::from(on_disk(&lineage.disk, now)),
             Cell::from(site.and_then(on_record).unwrap_or(EMPTY.into())),
             Cell::from(site.map_or(EMPTY.into(), |site| site.state.outcome.to_string())),
         ];
-        let notes = own.map(|own| self.problems(own).iter().map(Problem::sentence).collect());
-        Row { sign, word, cells, notes: notes.unwrap_or_default() }
+        rows.push(Row { sign, word, cells, notes: own.iter().map(Problem::sentence).collect() });
     }
+    rows.sort_by_key(|row| (row.sign == Sign::Skipped, Reverse(row.sign)));
+    let shown = if wide { of_lineage.len() } else { 1 };
+    if let Some(first) = rows.first_mut() {
+        first.notes.splice(..0, of_lineage.iter().take(shown).map(Problem::sentence));
+    }
+    rows
 }
 
 /// The state of a site: a word, and how many addresses serve the leaf.
@@ -184,15 +161,15 @@ fn state(lineage: &LineageStatus, phase: Phase, site: Option<&SiteStatus>) -> (S
         }
         Some(site) => (site.state.outcome.is_deployed(), site.state.outcome.to_string(), String::new()),
     };
-    let instead = match (phase, &lineage.disk) {
-        (Phase::Superseded | Phase::Gone, _) => phase.to_string(),
-        (_, DiskStatus::Unreadable(_)) => "unreadable".into(),
-        (Phase::Deployed, _) => return (word, score),
+    match (phase, &lineage.disk) {
+        (Phase::Superseded | Phase::Gone, _) => (phase.to_string(), String::new()),
+        (_, DiskStatus::Unreadable(_)) => ("unreadable".into(), String::new()),
         // A pending deployment does not concern a site that has another lineage.
-        _ if !is_deployed => return (word, score),
-        (Phase::Pending | Phase::Renewed | Phase::New, _) => phase.to_string(),
-    };
-    (instead, String::new())
+        (Phase::Pending | Phase::Renewed | Phase::New, _) if is_deployed => {
+            (phase.to_string(), String::new())
+        }
+        _ => (word, score),
+    }
 }
 
 fn on_disk(disk: &DiskStatus, now: OffsetDateTime) -> String {
