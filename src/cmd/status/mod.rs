@@ -61,7 +61,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(),
     let state_dir = state_dir.filter(|directory| is_required || directory.try_exists().unwrap_or(true));
     let store = state_dir.as_deref().map(Store::at);
     if let Some(lineage) = &args.forget {
-        return forget::run(lineage, store.as_ref(), configuration, report);
+        return forget::run(lineage, store.as_ref(), report);
     }
     let now = clock::now();
     let last_sync = store.as_ref().map(|store| store.last_sync(now)).unwrap_or_default();
