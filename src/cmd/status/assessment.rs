@@ -56,7 +56,8 @@ pub(super) struct Gauge<'a> {
     pub(super) quantity: Quantity,
     pub(super) subject: Subject<'a>,
     pub(super) value: Duration,
-    pub(super) limits: Limits,
+    /// Warning and critical; `None` disables the alert.
+    pub(super) limits: [Option<Duration>; 2],
 }
 
 /// The measured quantity.
@@ -67,13 +68,6 @@ pub(super) enum Quantity {
     TimeLeft,
     Lag,
     SyncAge,
-}
-
-/// The limits of a duration; `None` disables the alert.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Limits {
-    pub(super) warning: Option<Duration>,
-    pub(super) critical: Option<Duration>,
 }
 
 impl<'a> Assessment<'a> {
@@ -190,8 +184,7 @@ impl<'a> Assessment<'a> {
             problems.push(Problem::of(&age, text).hint("check its timer with `edgecert doctor`"));
         }
         problems.extend(record.as_ref().and_then(|record| self.failure(record)));
-        // Both limits are off.
-        let is_ignored = self.since(self.now).limits == Limits::default();
+        let is_ignored = self.since(self.now).limits == [None; 2];
         if self.fleet.lineages.is_empty() || is_ignored {
             for problem in &mut problems {
                 problem.level = Level::Ok;
@@ -257,8 +250,8 @@ impl<'a> Assessment<'a> {
             None => {
                 let begun = self.fleet.lineages.iter().filter_map(|lineage| lineage.begun_at).min()?;
                 let age = self.since(begun);
-                let warning = age.limits.warning.or(age.limits.critical);
-                Some(Gauge { limits: Limits { warning, critical: None }, ..age })
+                let [warning, critical] = age.limits;
+                Some(Gauge { limits: [warning.or(critical), None], ..age })
             }
         }
     }
@@ -288,8 +281,8 @@ impl<'a> Assessment<'a> {
             // A share of an unknown lifetime is unknown, too.
             given => given.and_then(|threshold| threshold.of(lifetime)).or(default.of(lifetime)),
         };
-        let (warning, critical) = (limit(warning, default_warning), limit(critical, default_critical));
-        Gauge { quantity, subject, value, limits: Limits { warning, critical } }
+        let limits = [limit(warning, default_warning), limit(critical, default_critical)];
+        Gauge { quantity, subject, value, limits }
     }
 }
 
@@ -372,15 +365,14 @@ impl<'a> Problem<'a> {
 
 impl Gauge<'_> {
     pub(super) fn level(&self) -> Level {
-        let is_exceeded = |limit: &Duration| match self.quantity {
-            Quantity::TimeLeft => self.value < *limit,
-            Quantity::Lag | Quantity::SyncAge => self.value > *limit,
+        let is_exceeded = |limit: Duration| match self.quantity {
+            Quantity::TimeLeft => self.value < limit,
+            Quantity::Lag | Quantity::SyncAge => self.value > limit,
         };
-        match self.limits {
-            _ if self.is_expired() => Level::Critical,
-            Limits { critical: Some(limit), .. } if is_exceeded(&limit) => Level::Critical,
-            Limits { warning: Some(limit), .. } if is_exceeded(&limit) => Level::Warning,
-            _ => Level::Ok,
+        match self.limits.map(|limit| limit.is_some_and(is_exceeded)) {
+            [_, is_critical] if is_critical || self.is_expired() => Level::Critical,
+            [true, _] => Level::Warning,
+            [false, _] => Level::Ok,
         }
     }
 
@@ -390,7 +382,7 @@ impl Gauge<'_> {
 
     /// Orders alerts of the same level: 1 at the first limit, higher beyond it.
     pub(super) fn urgency(&self) -> f64 {
-        let limit = self.limits.warning.or(self.limits.critical).unwrap_or(Duration::MAX);
+        let limit = self.limits.into_iter().flatten().next().unwrap_or(Duration::MAX);
         // No value is zero: where nothing is pending, the limits still tell which is nearer.
         let [value, limit] =
             [self.value, limit].map(|duration| duration.as_seconds_f64().max(f64::MIN_POSITIVE));
@@ -407,9 +399,8 @@ impl Gauge<'_> {
 
     /// Performance data: `label=value[unit];warning;critical;min`. The threshold `N:` alerts below N.
     pub(super) fn performance_data(&self) -> String {
-        let limits = |number: fn(Duration) -> String| {
-            [self.limits.warning, self.limits.critical].map(|limit| limit.map(number).unwrap_or_default())
-        };
+        let limits =
+            |number: fn(Duration) -> String| self.limits.map(|limit| limit.map(number).unwrap_or_default());
         let label = match self.quantity {
             // No minimum, because the value is negative after the expiry.
             Quantity::TimeLeft => {
@@ -440,8 +431,7 @@ mod gauge_tests {
     use super::*;
 
     fn gauge(quantity: Quantity, value: i64, warning: i64, critical: i64) -> Gauge<'static> {
-        let limit = |seconds| Some(Duration::seconds(seconds));
-        let limits = Limits { warning: limit(warning), critical: limit(critical) };
+        let limits = [warning, critical].map(|seconds| Some(Duration::seconds(seconds)));
         Gauge { quantity, subject: Subject::default(), value: Duration::seconds(value), limits }
     }
 
@@ -456,7 +446,7 @@ mod gauge_tests {
     ) -> [Option<i64>; 2] {
         let fleet = Fleet::default();
         let gauge = assess(&fleet, thresholds).gauge(quantity, Subject::default(), Duration::ZERO, lifetime);
-        [gauge.limits.warning, gauge.limits.critical].map(|limit| limit.map(Duration::whole_seconds))
+        gauge.limits.map(|limit| limit.map(Duration::whole_seconds))
     }
 
     #[test]
@@ -514,7 +504,7 @@ mod gauge_tests {
 
     #[test]
     fn performance_data_follow_the_guidelines() {
-        let off = Limits { warning: None, critical: Some(Duration::DAY) };
+        let off = [None, Some(Duration::DAY)];
         let rows = [
             (gauge(Quantity::Lag, 259_200, 21_600, 86_400), "lag=259200s;21600;86400;0"),
             (gauge(Quantity::TimeLeft, 512_352, 129_600, 51_840), "days_left=5.93;1.5:;0.6:"),

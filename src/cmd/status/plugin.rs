@@ -115,13 +115,14 @@ impl<'a> CheckVerdict<'a> {
             })
         };
         let value = |gauge: &Gauge<'_>| {
+            let [warning, critical] = gauge.limits.map(|limit| limit.map(Duration::whole_seconds));
             json!({
                 "quantity": gauge.quantity,
                 "lineage": gauge.subject.lineage,
                 "site": gauge.subject.site,
                 "seconds": gauge.value.whole_seconds(),
-                "warning": gauge.limits.warning.map(Duration::whole_seconds),
-                "critical": gauge.limits.critical.map(Duration::whole_seconds),
+                "warning": warning,
+                "critical": critical,
             })
         };
         json!({
