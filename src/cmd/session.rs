@@ -31,6 +31,12 @@ pub(super) const SEE_REASON_HINT: &str = "see the reason that the service gives"
 /// Hint for a site that contradicts the reported success.
 pub(super) const CONTRADICTION_HINT: &str = "run the same command again, or contact the service's support";
 
+/// A site that was `found` otherwise than the service reported.
+pub(super) fn contradiction(found: impl Display, reported: &str) -> CommandError {
+    let message = format_args!("{found}, although the service reported that {reported}");
+    CommandError::new(ErrorKind::Service, message).hint(CONTRADICTION_HINT)
+}
+
 /// An operation that failed because of a request; `failure` says what could not be done, or is now unknown.
 pub(super) fn failed(failure: impl Display, cause: &RequestError) -> CommandError {
     cause.diagnose().prefixed(format_args!("{failure}: "))

@@ -10,7 +10,7 @@ use super::{binding, label};
 use crate::api::{ApiObject, Site};
 use crate::cli::WaitArgs;
 use crate::clock::Deadline;
-use crate::cmd::session::{CONTRADICTION_HINT, Session};
+use crate::cmd::session::{Session, contradiction};
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::fields;
 use crate::settings::Seconds;
@@ -29,12 +29,9 @@ impl Session<'_> {
         let saved = || sent.iter().filter(|(name, _)| !ignored.contains(name));
         for (name, wanted) in saved() {
             if let Some(found) = site.json.get(name).filter(|found| !contains(found, wanted)) {
-                self.report.warnings.push(format!(
-                    "{} was saved as {}, not as {}",
-                    sanitize(name),
-                    sanitize(&found.to_string()),
-                    sanitize(&wanted.to_string())
-                ));
+                let [name, found, wanted] =
+                    [name, &found.to_string(), &wanted.to_string()].map(|text| sanitize(text));
+                self.report.warnings.push(format!("{name} was saved as {found}, not as {wanted}"));
             }
         }
         if ignored.is_empty() {
@@ -46,13 +43,10 @@ impl Session<'_> {
             [one] => format!("{one} was saved"),
             several => format!("{} were saved", list(several)),
         };
-        let suggestions: Vec<String> = ignored
-            .iter()
-            .filter_map(|name| {
-                let known = fields::suggestion(name)?;
-                Some(format!("{} is not a known field; {known} is", sanitize(name)))
-            })
-            .collect();
+        let suggestion = |name: &String| {
+            Some(format!("{} is not a known field; {} is", sanitize(name), fields::suggestion(name)?))
+        };
+        let suggestions: Vec<String> = ignored.iter().filter_map(suggestion).collect();
         let id = site.known.id;
         let hint = if suggestions.is_empty() {
             format!("run `edgecert sites get {id}` to see the fields that can be set")
@@ -102,10 +96,7 @@ fn require_binding(site: &ApiObject<Site>, wanted: Option<u64>) -> Result<()> {
         (Some(id), None) => format!("certificate {id}"),
         (None, None) => "no certificate".into(),
     };
-    let site = label(site);
-    let message =
-        format_args!("{site} is bound to {bound}, although the service reported that the change was saved");
-    Err(CommandError::new(ErrorKind::Service, message).hint(CONTRADICTION_HINT))
+    Err(contradiction(format_args!("{} is bound to {bound}", label(site)), "the change was saved"))
 }
 
 /// Whether a field was saved as sent. The service may add to objects, and has several spellings of "none".

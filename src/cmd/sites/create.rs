@@ -8,7 +8,7 @@ use super::field_update::{self, Fields};
 use super::{binding, label};
 use crate::api::{ApiObject, RequestError, SavedSite, Site};
 use crate::cli::CreateArgs;
-use crate::cmd::session::{LIST_SITES_HINT, Session, failed, failed_or_refused};
+use crate::cmd::session::{LIST_SITES_HINT, Session, contradiction, failed, failed_or_refused};
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::names::Domain;
@@ -48,11 +48,8 @@ pub(super) async fn run(args: &CreateArgs, context: &Context, report: &mut Repor
         None => session.find_listed(&args.domain).await?.0,
     };
     let Some(mut site) = found else {
-        let message = format_args!(
-            "{} is not among the sites, although the service reported that it was created",
-            args.domain
-        );
-        return Err(CommandError::new(ErrorKind::Service, message).hint(LIST_SITES_HINT));
+        let found = format_args!("{} is not among the sites", args.domain);
+        return Err(contradiction(found, "it was created").hint(LIST_SITES_HINT));
     };
     session.report.push(format!("{}: created", label(&site)));
     show_dns_record(&site, session.report);

@@ -2,7 +2,7 @@
 
 use super::{Confirm, label};
 use crate::cli::DeleteArgs;
-use crate::cmd::session::{CONTRADICTION_HINT, SEE_REASON_HINT, Session, not_done};
+use crate::cmd::session::{SEE_REASON_HINT, Session, contradiction, not_done};
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::report::Report;
@@ -35,11 +35,7 @@ pub(super) async fn run(
     let deleted = session.client.delete_site(id).await;
     deleted.map_err(|cause| not_done(&cause, id, &name, "deleted", SEE_REASON_HINT))?;
     match session.client.site(id).await {
-        Ok(_) => {
-            let message =
-                format_args!("{name} still exists, although the service reported that it was deleted");
-            return Err(CommandError::new(ErrorKind::Service, message).hint(CONTRADICTION_HINT));
-        }
+        Ok(_) => return Err(contradiction(format_args!("{name} still exists"), "it was deleted")),
         Err(cause) if cause.refused_status() == Some(404) => {}
         Err(cause) => {
             session.report.warnings.push(format!("cannot confirm that {name} is gone: {}", cause.error));

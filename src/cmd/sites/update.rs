@@ -54,13 +54,12 @@ pub(super) async fn run(args: &UpdateArgs, context: &Context, report: &mut Repor
         None => session.reread(id).await?,
     };
     let changes = changes(&before.json, &after.json, &sent);
-    for change in changes.iter().filter(|change| !sent.contains_key(&change.field)) {
-        session.report.warnings.push(format!(
-            "{} was not part of the request but changed, from {} to {}",
-            change.field,
-            sanitize(&plain(&change.before)),
-            sanitize(&plain(&change.after))
-        ));
+    for FieldChange { field, before, after } in
+        changes.iter().filter(|change| !sent.contains_key(&change.field))
+    {
+        let [before, after] = [before, after].map(|value| sanitize(&plain(value)));
+        let warning = format!("{field} was not part of the request but changed, from {before} to {after}");
+        session.report.warnings.push(warning);
     }
     let verified = session.verify(&after, &sent, &saved.ignored_fields);
     if verified.is_ok() {
