@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::json;
 
 use super::write::{self, Part};
-use crate::bundle::{Bundle, Files};
+use crate::bundle::{Bundle, Chain, Files};
 use crate::cli::DownloadArgs;
 use crate::clock;
 use crate::cmd::session::{Session, failed_or_refused};
@@ -35,38 +35,42 @@ pub(super) async fn run(args: &DownloadArgs, context: &Context, report: &mut Rep
     let files = Files { cert: "cert_pem".into(), issuers: None, key: secret.map(|_| "key_pem".into()) };
     let key = secret.map(|secret| secret.expose().as_bytes());
     let bundle = Bundle::from_bytes(&files, download.cert_pem.as_bytes(), None, key);
-    let description = describe(&bundle, id, report);
-    if args.is_to_stdout() {
-        let Ok(chain) = &bundle.chain else {
-            let message = format_args!("certificate {id} cannot be printed: its chain cannot be parsed");
-            return Err(CommandError::new(ErrorKind::Protocol, message)
-                .hint("write it to a directory with --out DIR and inspect it"));
-        };
-        // Only the certificates, without other text that the service sent.
-        report.push(chain.pem());
-        return Ok(());
-    }
-    if let Some(line) = description {
-        report.push(line);
+    // Everyone may read the file, so only the certificates are written if a private key is among them.
+    let mut cert_pem = Cow::Borrowed(&*download.cert_pem);
+    let has_key = cert_pem.contains("PRIVATE KEY");
+    match &bundle.chain {
+        Ok(chain) => {
+            let description = describe(chain, &bundle, id, report);
+            if args.is_to_stdout() {
+                // Only the certificates, without other text that the service sent.
+                report.push(chain.pem());
+                return Ok(());
+            }
+            report.push(description);
+            if has_key {
+                let warning = "the service sent a private key among the certificates; it was omitted from the certificate file";
+                report.warnings.push(warning.to_owned());
+                cert_pem = chain.pem().into();
+            }
+        }
+        Err(defects) => {
+            let found: Vec<&str> = defects.iter().map(|defect| defect.found.as_str()).collect();
+            report.warnings.push(format!("the chain of certificate {id} holds {}", found.join("; ")));
+            if args.is_to_stdout() {
+                let message = format_args!("certificate {id} cannot be printed: its chain cannot be parsed");
+                return Err(CommandError::new(ErrorKind::Protocol, message)
+                    .hint("write it to a directory with --out DIR and inspect it"));
+            }
+            if has_key {
+                let message = "the service sent a private key among the certificates, and the chain cannot be parsed; nothing was written";
+                let error = CommandError::new(ErrorKind::Protocol, message);
+                return Err(error.hint("report it to the service's support"));
+            }
+        }
     }
     let name = write::safe_name(&["name", "domain"].map(|name| download.json.get(name)?.as_str()), id);
     let (cert, key) = (args.out.join(format!("{name}.crt")), args.out.join(format!("{name}.key")));
-    // Everyone may read the file, so only the certificates are written if a private key is among them.
-    let chain = match &bundle.chain {
-        _ if !download.cert_pem.contains("PRIVATE KEY") => Cow::Borrowed(&*download.cert_pem),
-        Ok(chain) => {
-            let warning = "the service sent a private key among the certificates; it was omitted from the certificate file";
-            report.warnings.push(warning.to_owned());
-            Cow::Owned(chain.pem())
-        }
-        Err(_) => {
-            let message = "the service sent a private key among the certificates, and the chain cannot be parsed; nothing was written";
-            return Err(
-                CommandError::new(ErrorKind::Protocol, message).hint("report it to the service's support")
-            );
-        }
-    };
-    let mut parts = vec![Part { path: cert.clone(), content: &chain, mode: 0o644 }];
+    let mut parts = vec![Part { path: cert.clone(), content: &cert_pem, mode: 0o644 }];
     parts.extend(secret.map(|secret| Part { path: key.clone(), content: secret.expose(), mode: 0o600 }));
     write::all(&parts, &args.out, args.force)?;
     let key_file = secret.map(|_| text::path(&key));
@@ -86,23 +90,14 @@ pub(super) async fn run(args: &DownloadArgs, context: &Context, report: &mut Rep
 }
 
 /// Reports names, expiry and pairing, and returns the line for them.
-fn describe(bundle: &Bundle, id: u64, report: &mut Report) -> Option<String> {
-    let chain = match &bundle.chain {
-        Ok(chain) => chain,
-        Err(defects) => {
-            let found: Vec<&str> = defects.iter().map(|defect| defect.found.as_str()).collect();
-            report.warnings.push(format!("the chain of certificate {id} holds {}", found.join("; ")));
-            return None;
-        }
-    };
-    let leaf = &chain.leaf;
+fn describe(chain: &Chain, bundle: &Bundle, id: u64, report: &mut Report) -> String {
+    let (leaf, key) = (&chain.leaf, bundle.key.as_ref());
     report.set("certificate", CertificateReport::new(chain));
     let now = clock::now();
     if now > leaf.not_after {
         report.warnings.push(format!("certificate {id} expired at {}", rfc3339(leaf.not_after)));
     }
     let names: Vec<String> = leaf.names().iter().map(|name| text::sanitize(name)).collect();
-    let key = bundle.key.as_ref();
     let is_paired = key.map(|key| key.as_ref().is_ok_and(|key| key.public_key == leaf.public_key));
     report.set("paired", is_paired);
     let pairing = match is_paired {
@@ -118,5 +113,5 @@ fn describe(bundle: &Bundle, id: u64, report: &mut Report) -> Option<String> {
         }
     };
     let expiry = people::expiry(leaf.not_after, now);
-    Some(format!("certificate {id}: {}; {expiry}{pairing}", text::list(&names)))
+    format!("certificate {id}: {}; {expiry}{pairing}", text::list(&names))
 }
