@@ -31,15 +31,13 @@ type Mention = Result<PathBuf, DoctorFinding>;
 /// Reports what shows whether the client of a lineage runs edgecert. `has_run` says whether a hook run is recorded. Of a
 /// client without hooks, that is a note.
 pub(super) fn check(source: &Source, title: &str, has_run: bool, host: &Host<'_>) -> DoctorFinding {
+    use AcmeClient::{AcmeSh, Certbot, Dehydrated, Files, Lego};
     let client = source.client;
-    let (found, has_hooks) = match client {
-        AcmeClient::Certbot => (host.certbot(source), true),
-        AcmeClient::AcmeSh => (host.acme_sh(source), true),
-        AcmeClient::Dehydrated => (host.dehydrated(), true),
-        AcmeClient::Lego => (None, true),
-        // Files given one by one may be those of any client.
-        AcmeClient::Files => (host.certbot(source).or_else(|| host.acme_sh(source)), false),
-        _ => (None, false),
+    let found = match client {
+        Dehydrated => host.dehydrated(),
+        // Files given one by one may be those of either client.
+        Certbot | AcmeSh | Files => host.certbot(source).or_else(|| host.acme_sh(source)),
+        _ => None,
     };
     match found {
         Some(Ok(place)) => {
@@ -48,7 +46,7 @@ pub(super) fn check(source: &Source, title: &str, has_run: bool, host: &Host<'_>
         }
         Some(Err(fault)) => fault,
         None if has_run => Subject::Hook.ok(format!("a hook run is recorded for {title}")),
-        None if has_hooks => {
+        None if matches!(client, Certbot | AcmeSh | Dehydrated | Lego) => {
             let detail = format!(
                 "cannot tell whether {client} calls edgecert for {title}: its configuration does not say, and no hook run is recorded"
             );

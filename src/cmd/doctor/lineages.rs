@@ -140,7 +140,23 @@ impl HostLineage {
             findings.push(Subject::Lineage.ok(format!("{}: {}", self.title, text::list(&leaf.names))));
         }
         findings.push(self.hook.clone());
-        findings.extend(self.not_renewed(leaf, now));
+        let (left, lifetime) = (leaf.not_after - now, leaf.not_after - leaf.not_before);
+        // A certificate that has expired is refused by the checks.
+        if !left.is_negative() && left < lifetime / 4 {
+            let command = match self.source.client {
+                AcmeClient::Certbot => "`certbot renew`",
+                AcmeClient::AcmeSh => "`acme.sh --cron`",
+                AcmeClient::Dehydrated => "`dehydrated --cron`",
+                _ => "its ACME client",
+            };
+            let (left, lifetime) = (text::humanize(left), text::humanize(lifetime));
+            let detail = format!(
+                "{} has {left} of {lifetime} left, less than a quarter: nothing has renewed it",
+                self.title
+            );
+            let remedy = format!("run {command}, and let a timer or crontab run it");
+            findings.push(Subject::Renewal.warn(detail, remedy));
+        }
         findings
     }
 
@@ -164,28 +180,6 @@ impl HostLineage {
                 format!("{ATTACH}, or name the lineage in a [[lineage]] of the configuration"),
             ),
         }
-    }
-
-    /// Reports a certificate that should have been renewed. One that has expired is refused by the checks.
-    fn not_renewed(&self, leaf: &Leaf, now: OffsetDateTime) -> Option<DoctorFinding> {
-        let (left, lifetime) = (leaf.not_after - now, leaf.not_after - leaf.not_before);
-        if left.is_negative() || left >= lifetime / 4 {
-            return None;
-        }
-        let command = match self.source.client {
-            AcmeClient::Certbot => "`certbot renew`",
-            AcmeClient::AcmeSh => "`acme.sh --cron`",
-            AcmeClient::Dehydrated => "`dehydrated --cron`",
-            _ => "its ACME client",
-        };
-        let detail = format!(
-            "{} has {} of {} left, less than a quarter: nothing has renewed it",
-            self.title,
-            text::humanize(left),
-            text::humanize(lifetime)
-        );
-        let remedy = format!("run {command}, and let a timer or crontab run it");
-        Some(Subject::Renewal.warn(detail, remedy))
     }
 
     /// Whether it would be deployed to a site.
@@ -224,12 +218,12 @@ fn open_key(source: &Source) -> Option<DoctorFinding> {
     let key = source.files.key.as_ref().filter(|key| file::is_open_to_others(key))?;
     let path = text::path(key);
     let detail = format!("others can read the private key {path}");
-    if source.client == AcmeClient::Kubernetes {
-        let remedy = "set defaultMode: 0400 where the secret is mounted";
-        return Some(Subject::Lineage.warn(detail, remedy));
-    }
-    let remedy = format!("run `chmod o= {}`", shell_word(&path));
-    Some(Subject::Lineage.fail(detail, remedy))
+    Some(match source.client {
+        AcmeClient::Kubernetes => {
+            Subject::Lineage.warn(detail, "set defaultMode: 0400 where the secret is mounted")
+        }
+        _ => Subject::Lineage.fail(detail, format!("run `chmod o= {}`", shell_word(&path))),
+    })
 }
 
 #[cfg(test)]

@@ -34,30 +34,26 @@ const MAX_CLOCK_SKEW: Duration = Duration::MINUTE;
 impl Account {
     /// Lists the account. Without an API key, an empty one is sent.
     pub(super) async fn list(&mut self) -> Vec<DoctorFinding> {
-        let mut findings = Vec::new();
         let deadline = Deadline::after(self.settings.timeout);
-        match self.clients.client(&self.settings, Redactor::default(), deadline) {
-            Err(error) => findings.push(Subject::Tls.failed(error)),
-            Ok(client) => {
-                let client = client.with_max_attempts(MAX_ATTEMPTS);
-                findings.extend(self.listed(client.listing().await));
-                findings.extend(client.skew().map(check_clock));
-            }
-        }
-        findings.into_iter().map(|finding| self.named(finding)).collect()
-    }
-
-    fn listed(&mut self, result: Result<Listing, RequestError>) -> Vec<DoctorFinding> {
-        let listing = match result {
-            Ok(listing) => listing,
+        let client = match self.clients.client(&self.settings, Redactor::default(), deadline) {
+            Ok(client) => client.with_max_attempts(MAX_ATTEMPTS),
+            Err(error) => return vec![self.named(Subject::Tls.failed(error))],
+        };
+        let mut findings = match client.listing().await {
+            Ok(listing) => self.listed(listing),
             // Without a key nothing more can be checked.
             Err(RequestError { error: AttemptError::Unauthorized { .. }, .. })
                 if self.settings.api_key.expose().is_empty() =>
             {
-                return vec![Subject::Service.ok("reachable; requires an API key")];
+                vec![Subject::Service.ok("reachable; requires an API key")]
             }
-            Err(error) => return vec![request_failed(&error.error)],
+            Err(error) => vec![request_failed(&error.error)],
         };
+        findings.extend(client.skew().map(check_clock));
+        findings.into_iter().map(|finding| self.named(finding)).collect()
+    }
+
+    fn listed(&mut self, listing: Listing) -> Vec<DoctorFinding> {
         let mut findings: Vec<_> = listing.gaps().map(|gap| Subject::Service.failed(gap)).collect();
         if findings.is_empty() {
             let (sites, records) =

@@ -19,15 +19,14 @@ const FORBIDDEN_MODE: u32 = 0o027;
 pub(super) fn check(context: &Context, layers: &Layers<'_>, host: &Host<'_>) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     let file = context.configuration();
-    match (&file.path, file.require_valid()) {
-        (_, Err(error)) => findings.push(Subject::Settings.failed(error)),
-        (Some(path), Ok(_)) => findings.push(Subject::Settings.ok(text::path(path))),
+    findings.push(match (&file.path, file.require_valid()) {
+        (_, Err(error)) => Subject::Settings.failed(error),
+        (Some(path), Ok(_)) => Subject::Settings.ok(text::path(path)),
         (None, Ok(_)) => {
             let places = text::list(default_paths(&context.env).map(|path| text::path(&path)));
-            let detail = format!("no configuration file: looked for {places}");
-            findings.push(Subject::Settings.ok(detail));
+            Subject::Settings.ok(format!("no configuration file: looked for {places}"))
         }
-    }
+    });
     let unusable = layers.unusable().filter(|(key, _)| *key != "base_url");
     findings.extend(unusable.map(|(_, error)| Subject::Settings.failed(error)));
     let (base_url, api_key) = (layers.base_url(), layers.api_key());
