@@ -40,7 +40,7 @@ impl SettingsError {
 
     pub(crate) fn no_state_dir() -> Self {
         Self::new("no state directory is set, and there is no home directory")
-            .hint("set EDGECERT_STATE_DIR, or state_dir in /etc/edgecert/config.toml")
+            .hint("set EDGECERT_STATE_DIR, or state_dir in /etc/edgecert/config.toml, or pass --state-dir")
     }
 
     /// Sets what the user can do.

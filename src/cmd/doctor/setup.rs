@@ -86,7 +86,8 @@ fn check_entry(entry: &LineageEntry, top: &Connection) -> Option<DoctorFinding> 
 /// Checks whether the state directory is writable, and private.
 fn check_state(directory: Option<&Path>) -> Vec<DoctorFinding> {
     let Some(directory) = directory else {
-        return vec![Subject::State.failed(SettingsError::no_state_dir())];
+        let error = SettingsError::no_state_dir().diagnose();
+        return vec![Subject::State.failed(error.with_consequence("deployments are not recorded"))];
     };
     let path = text::path(directory);
     let mut findings = Vec::new();
