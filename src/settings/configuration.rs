@@ -178,8 +178,9 @@ fn domains<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Domain>, D::Error> 
 pub(super) fn parse(path: &Path, text: &str) -> Configuration {
     let starts_of_lines = text.match_indices('\n').map(|(offset, _)| offset + 1).collect();
     let settings = Layer::keys();
-    let mut parser = Parser { path, starts_of_lines, settings: &settings, faults: Vec::new() };
-    let table = match DeTable::parse(text) {
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let mut parser = Parser { path, directory, starts_of_lines, settings: &settings, faults: Vec::new() };
+    let mut table = match DeTable::parse(text) {
         Ok(table) => table.into_inner(),
         Err(error) => {
             parser.syntax_fault(text, &error);
@@ -189,9 +190,9 @@ pub(super) fn parse(path: &Path, text: &str) -> Configuration {
         }
     };
     let known: Vec<&str> = settings.iter().map(String::as_str).chain(GLOBAL_KEYS).collect();
+    let entries = table.remove("lineage");
     let (Keys { layer, on_failure, heartbeat_url, .. }, origins) = parser.table(&table, &known);
-    let layer = layer.relative_to(directory(path));
-    let mut lineages = parser.lineages(&table);
+    let mut lineages = entries.map(|entries| parser.lineages(&entries)).unwrap_or_default();
     tell_apart(&mut lineages, &layer.connection);
     let mut faults = parser.faults;
     faults.sort_by_key(|(offset, _)| *offset);
@@ -206,15 +207,12 @@ pub(super) fn parse(path: &Path, text: &str) -> Configuration {
     }
 }
 
-/// The directory that paths in a file are relative to.
-fn directory(file: &Path) -> &Path {
-    file.parent().unwrap_or(Path::new(""))
-}
-
 /// Collects the faults of a file.
 struct Parser<'a> {
     /// The file.
     path: &'a Path,
+    /// The directory that paths in it are relative to.
+    directory: &'a Path,
     /// Offsets of all lines but the first.
     starts_of_lines: Vec<usize>,
     /// The keys of all settings.
@@ -238,9 +236,6 @@ impl Parser<'_> {
                 self.fault(name.span(), error.hint(hint));
                 continue;
             }
-            if key == "lineage" {
-                continue;
-            }
             let entry = Map::from_iter([(key.to_owned(), recorded(value.get_ref()))]);
             let place = format!("{} line {}", text::path(self.path), self.line(span.start));
             let reason = Keys::deserialize(Value::Object(entry.clone())).err();
@@ -249,11 +244,11 @@ impl Parser<'_> {
             valid.extend(entry.into_iter().filter(|_| error.is_none()));
             origins.insert(key.to_owned(), Origin { place, error });
         }
-        (Keys::deserialize(Value::Object(valid)).unwrap_or_default(), origins)
+        let keys = Keys::deserialize(Value::Object(valid)).unwrap_or_default();
+        (Keys { layer: keys.layer.relative_to(self.directory), ..keys }, origins)
     }
 
-    fn lineages(&mut self, table: &DeTable<'_>) -> Vec<LineageEntry> {
-        let Some(value) = table.get("lineage") else { return Vec::new() };
+    fn lineages(&mut self, value: &Spanned<DeValue<'_>>) -> Vec<LineageEntry> {
         let DeValue::Array(entries) = value.get_ref() else {
             self.fault(value.span(), SettingsError::new(SINGLE_BRACKETS));
             return Vec::new();
@@ -270,7 +265,7 @@ impl Parser<'_> {
         let settings = self.settings.iter().map(String::as_str).filter(|key| *key != STATE_DIR);
         let known: Vec<&str> = settings.chain(LINEAGE_KEYS).collect();
         let (Keys { layer, path, cert, key, domains, .. }, origins) = self.table(table, &known);
-        let directory = directory(self.path);
+        let directory = self.directory;
         let location = match (path, cert, key) {
             (Some(path), None, None) => {
                 let span = table.get("path").map(Spanned::span).unwrap_or_default();
@@ -291,7 +286,6 @@ impl Parser<'_> {
                 return None;
             }
         };
-        let layer = layer.relative_to(directory);
         Some(LineageEntry { location, account: None, target: None, domains, layer, origins })
     }
 
