@@ -3,17 +3,16 @@
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::error::{Diagnostic, ErrorKind};
+use crate::error::ErrorKind;
 use crate::report::{Cell, Report, Table};
 use crate::settings::{EffectiveSetting, Layer};
 use crate::text;
 
-/// Lists the settings of the run, then those that lineages have of their own. The most severe invalid one decides the exit
-/// code.
+/// Lists the settings of the run, then those that lineages have of their own.
 pub(super) fn list(flags: &Layer, context: &Context, report: &mut Report) {
     let settings = context.effective_settings(flags);
-    let kinds = settings.iter().filter_map(|setting| setting.error.as_ref()).map(Diagnostic::kind);
-    report.exit_with(ErrorKind::most_severe(kinds).map_or(0, ErrorKind::exit_code), None);
+    let is_invalid = settings.iter().any(|setting| setting.error.is_some());
+    report.exit_with(if is_invalid { ErrorKind::Config.exit_code() } else { 0 }, None);
     report.set("settings", settings.iter().map(to_json).collect::<Value>());
     let mut table = Table::new(&["setting", "value", "from", "lineage"]);
     for setting in &settings {
@@ -26,7 +25,7 @@ pub(super) fn list(flags: &Layer, context: &Context, report: &mut Report) {
         let lineage = setting.lineage.as_deref().unwrap_or("-");
         table.row([&setting.key, value, &setting.origin, lineage].map(Cell::from));
         if let Some(error) = &setting.error {
-            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
             table.note(&text::sanitize(&format!("{error}{hint}")));
         }
     }
@@ -43,6 +42,6 @@ fn to_json(setting: &EffectiveSetting) -> Value {
         "value": setting.value,
         "origin": setting.origin,
         "error": error.map(ToString::to_string),
-        "hint": error.and_then(Diagnostic::hint).map(|hint| hint.to_string()),
+        "hint": error.and_then(|error| error.hint.as_ref()).map(ToString::to_string),
     })
 }
