@@ -37,37 +37,28 @@ fn main() -> ExitCode {
             ui.print_to_stderr(&help);
             ExitCode::from(USAGE_ERROR)
         }
-        Invocation::Usage(error) if is_monitoring(&arguments) => ExitCode::from(fail_check(&error, ui)),
-        Invocation::Usage(error) => {
-            fail_usage(error, wants_json(&arguments), env, ui);
-            ExitCode::from(USAGE_ERROR)
-        }
+        Invocation::Usage(error) => ExitCode::from(fail_usage(error, &arguments, env, ui)),
         Invocation::Command(command_line) => ExitCode::from(run(&command_line, env, ui)),
     }
 }
 
-/// Prints a usage error. That of a hook also goes to [`notify`].
-fn fail_usage(error: UsageError, json: bool, env: Env, ui: Ui) {
-    let UsageError { is_from_hook, .. } = error;
-    let context = Context::new(env, error.config.clone(), ui.style());
-    if !json {
+/// Prints a usage error, also for a monitoring system that runs `status --check`, and returns the exit code. That of a
+/// hook also goes to [`notify`].
+fn fail_usage(error: UsageError, arguments: &[OsString], env: Env, ui: Ui) -> u8 {
+    let (json, is_check) = (wants_json(arguments), is_monitoring(arguments));
+    if !json || is_check {
         ui.print_to_stderr(&format!("edgecert: {}", error.text));
     }
-    let report = error.report();
-    if json {
+    let report = if is_check { cmd::failed_check(&error.to_string(), "") } else { error.report() };
+    if json || is_check {
         let _ = ui.print_report(&report);
     }
-    let print = |text: &str| ui.print_to_stderr(text);
-    if is_from_hook && let Err(error) = notify::report_usage_error(&report, &context, &print) {
-        warn(ui, &error, Some(report.command()));
+    if error.is_from_hook {
+        let context = Context::new(env, error.config, ui.style());
+        if let Err(error) = notify::report_usage_error(&report, &context, &|text| ui.print_to_stderr(text)) {
+            warn(ui, &error, Some(report.command()));
+        }
     }
-}
-
-/// Prints a usage error of `status --check`, for people and for the monitoring system, and returns the exit code.
-fn fail_check(error: &UsageError, ui: Ui) -> u8 {
-    ui.print_to_stderr(&format!("edgecert: {}", error.text));
-    let report = cmd::failed_check(&error.to_string(), "");
-    let _ = ui.print_report(&report);
     report.exit_code()
 }
 

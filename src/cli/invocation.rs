@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Subcommand as _;
 
-use super::{CertsCommand, Cli, Command, DeployArgs, MonitoringArgs, SitesCommand, StatusArgs};
+use super::{CertsCommand, Cli, Command, MonitoringArgs, SitesCommand, StatusArgs};
 use crate::env::Env;
 use crate::error::{CommandError, ErrorKind};
 use crate::report::Report;
@@ -73,7 +73,7 @@ impl Invocation {
         {
             return Self::Help(Cli::version());
         }
-        let (name, Cli { common, deploy, command }) = match Cli::read(arguments, width) {
+        let Cli { common, deploy, command } = match Cli::read(arguments, width) {
             Ok(read) => read,
             Err(error) if !error.use_stderr() => return Self::Help(error.render().to_string()),
             Err(error) => {
@@ -86,9 +86,11 @@ impl Invocation {
                 });
             }
         };
-        let command = match command {
-            Some(command) => command,
-            None if is_deployable(&deploy, env) || common.json => Command::Deploy(deploy),
+        let (name, command) = match command {
+            Some(command) => (command_name(arguments), command),
+            None if deploy.certificate.is_given() || is_hook(env) || common.json => {
+                ("deploy", Command::Deploy(deploy))
+            }
             None => return Self::NoCommand(Cli::help(width)),
         };
         let (config, verbosity) = (common.config, common.verbose);
@@ -98,11 +100,6 @@ impl Invocation {
 
 /// Width of the help without a terminal.
 const HELP_WIDTH: usize = 100;
-
-/// Whether a call without a command is `deploy`.
-fn is_deployable(args: &DeployArgs, env: &Env) -> bool {
-    args.certificate.is_given() || is_hook(env)
-}
 
 /// Whether an ACME client runs this as a hook, even as one of the wrong kind.
 fn is_hook(env: &Env) -> bool {
@@ -137,9 +134,14 @@ impl CommandLine {
             Command::Deploy(args) => args.dry_run,
             Command::Sync(_) | Command::DehydratedDeploy(_) | Command::DehydratedSync(_) => false,
             Command::Status(args) => args.forget.is_none(),
-            Command::Certs(command) => command.is_read(),
-            Command::Sites(command) => command.is_read(),
-            Command::Plan(_) | Command::Check(_) | Command::Doctor(_) | Command::Completions(_) => true,
+            // A download to files is not.
+            Command::Certs(CertsCommand::Download(args)) => args.is_to_stdout(),
+            Command::Sites(command) => matches!(command, SitesCommand::List(_) | SitesCommand::Get(_)),
+            Command::Certs(CertsCommand::List(_))
+            | Command::Plan(_)
+            | Command::Check(_)
+            | Command::Doctor(_)
+            | Command::Completions { .. } => true,
         }
     }
 
@@ -158,9 +160,9 @@ impl UsageError {
     }
 
     /// The error as a report.
-    pub fn report(self) -> Report {
+    pub fn report(&self) -> Report {
         let mut report = Report::new(self.command);
-        report.fail(CommandError::new(ErrorKind::Usage, &self));
+        report.fail(CommandError::new(ErrorKind::Usage, self));
         report
     }
 }
@@ -196,18 +198,13 @@ pub fn command_name(arguments: &[OsString]) -> &'static str {
     let words = arguments.iter().map(|word| word.to_str().unwrap_or_default());
     // `--config` is the only flag with a value that may precede a command.
     let after = words.clone().zip(words.skip(1)).filter(|(before, _)| *before != "--config");
-    name_of(after.map(|(_, word)| word).filter(|word| !word.starts_with('-')))
-}
-
-/// The name of the command that these words begin with; `deploy` if there is none.
-pub(super) fn name_of<'a>(mut words: impl Iterator<Item = &'a str>) -> &'static str {
-    let Some(name) = words.next().filter(|name| Command::has_subcommand(name)) else { return "deploy" };
-    let is_named = match name {
-        "certs" => CertsCommand::has_subcommand,
-        "sites" => SitesCommand::has_subcommand,
-        _ => |_: &str| false,
-    };
-    let inner = words.next().filter(|inner| is_named(inner));
+    let mut names = after.map(|(_, word)| word).filter(|word| !word.starts_with('-'));
+    let Some(name) = names.next().filter(|name| Command::has_subcommand(name)) else { return "deploy" };
+    let inner = names.next().filter(|inner| match name {
+        "certs" => CertsCommand::has_subcommand(inner),
+        "sites" => SitesCommand::has_subcommand(inner),
+        _ => false,
+    });
     // Never freed: it is in the report until the program ends.
     inner.map_or(name.to_owned(), |inner| format!("{name} {inner}")).leak()
 }

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use super::threshold::Threshold;
 use crate::settings::{Local, Seconds, quiet};
 
-/// Show the state of each site and its lineage
+// `edgecert status`.
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:
@@ -51,48 +51,42 @@ pub(crate) struct StatusArgs {
     pub(crate) settings: Local,
 }
 
-/// The flags of `status --check`.
+// The flags of `status --check`.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "With --check")]
-#[group(skip)]
+#[group(requires = "check", multiple = true)]
 pub(crate) struct MonitoringArgs {
     /// Warn if a certificate expires in less than this [default: 14d or 25%]
-    #[arg(short, long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
-        value_parser = Threshold::time_left)]
+    #[arg(short, long, value_name = "LIMIT", allow_negative_numbers = true, value_parser = Threshold::time_left)]
     pub(crate) warning: Option<Threshold>,
 
     /// Critical if a certificate expires in less than this [default: 3d or 10%]
-    #[arg(short, long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
-        value_parser = Threshold::time_left)]
+    #[arg(short, long, value_name = "LIMIT", allow_negative_numbers = true, value_parser = Threshold::time_left)]
     pub(crate) critical: Option<Threshold>,
 
     /// Warn if a deployment has been pending for more than this [default: 6h or 2.5%]
-    #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
-        value_parser = Threshold::lag)]
+    #[arg(long, value_name = "LIMIT", allow_negative_numbers = true, value_parser = Threshold::lag)]
     pub(crate) lag_warning: Option<Threshold>,
 
     /// Critical if a deployment has been pending for more than this [default: 1d or 5%]
-    #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
-        value_parser = Threshold::lag)]
+    #[arg(long, value_name = "LIMIT", allow_negative_numbers = true, value_parser = Threshold::lag)]
     pub(crate) lag_critical: Option<Threshold>,
 
     /// Warn if the last sync ended more than this ago [default: 3h]
-    #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
-        value_parser = Threshold::sync_age)]
+    #[arg(long, value_name = "LIMIT", allow_negative_numbers = true, value_parser = Threshold::sync_age)]
     pub(crate) sync_warning: Option<Threshold>,
 
     /// Critical if the last sync ended more than this ago [default: 1d]
-    #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
-        value_parser = Threshold::sync_age)]
+    #[arg(long, value_name = "LIMIT", allow_negative_numbers = true, value_parser = Threshold::sync_age)]
     pub(crate) sync_critical: Option<Threshold>,
 
     /// Report unknown if the check takes longer than this many seconds
-    #[arg(short = 't', long = "timeout", value_name = "SECS", requires = "check", allow_negative_numbers = true,
+    #[arg(short = 't', long = "timeout", value_name = "SECS", allow_negative_numbers = true,
         value_parser = quiet::<Seconds<1>>())]
     pub(crate) check_timeout: Option<Seconds<1>>,
 
     /// Report OK instead of unknown if there is no lineage
-    #[arg(long, requires = "check")]
+    #[arg(long)]
     pub(crate) allow_empty: bool,
 }
 
@@ -106,15 +100,12 @@ impl MonitoringArgs {
     pub(super) fn is_among<'a>(words: impl IntoIterator<Item = Cow<'a, str>>) -> bool {
         let flags = Self::augment_args(clap::Command::new(""));
         words.into_iter().any(|word| {
-            let is_short = |short: char| word.strip_prefix('-').is_some_and(|rest| rest.starts_with(short));
-            let is_long = |long: &str| {
-                let rest = word.strip_prefix("--").and_then(|rest| rest.strip_prefix(long));
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-            };
+            let name = word.split('=').next().unwrap_or_default();
             let is_word = |flag: &clap::Arg| {
-                flag.get_short().is_some_and(is_short) || flag.get_long().is_some_and(is_long)
+                flag.get_long().is_some_and(|long| name.strip_prefix("--") == Some(long))
+                    || flag.get_short().is_some_and(|short| word.starts_with(&format!("-{short}")))
             };
-            is_long("check") || flags.get_arguments().any(is_word)
+            name == "--check" || flags.get_arguments().any(is_word)
         })
     }
 }

@@ -40,7 +40,7 @@ pub fn run(command_line: &CommandLine, context: &Context, interaction: Interacti
         Command::DehydratedSync(source) => sync::run_one(source, context, progress, to),
         Command::Deploy(args) => deploy::run(args, context, progress, to),
         Command::Plan(args) => {
-            let args = DeployArgs { dry_run: true, ..args.deploy.clone() };
+            let args = DeployArgs { dry_run: true, ..args.clone() };
             deploy::run(&args, context, progress, to)
         }
         Command::Check(args) => check::run(args, context, to),
@@ -52,7 +52,7 @@ pub fn run(command_line: &CommandLine, context: &Context, interaction: Interacti
         Command::Doctor(args) => doctor::run(args, context, to),
         Command::Certs(args) => certs::run(args, context, to),
         Command::Sites(args) => sites::run(args, context, confirm, to),
-        Command::Completions(args) => completions::run(*args, to),
+        Command::Completions { shell } => completions::run(*shell, to),
     };
     report.record(result);
     report

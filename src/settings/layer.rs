@@ -9,14 +9,13 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::builder::TypedValueParser as _;
 use clap::{Args, Command, ValueHint};
-use serde::de::{self, Error as _};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::trust_anchors::is_keyword;
-use super::value::{Switch, choice, quiet};
+use super::value::{parse_switch, quiet, switch, verify};
 use super::{BaseUrl, EdgeAddresses, ProxySetting, RecordName, Seconds, Verify};
 use crate::file::recorded_path::{self, serialize as as_path};
 
@@ -50,7 +49,7 @@ pub(crate) struct Connection {
     pub(crate) proxy: Option<ProxySetting>,
     /// Deadline for the whole run [default: 90] [env: EDGECERT_TIMEOUT]
     #[arg(long, value_name = "SECS", value_parser = quiet::<Seconds<1>>(), allow_negative_numbers = true)]
-    #[serde(deserialize_with = "bare", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "number", skip_serializing_if = "Option::is_none")]
     pub(crate) timeout: Option<Seconds<1>>,
 }
 
@@ -84,16 +83,16 @@ pub(crate) struct Layer {
     pub(crate) local: Local,
     /// Wait up to SECS for the edge to serve the certificate; 0 does not wait [default: 30] [env: EDGECERT_WAIT]
     #[arg(long, value_name = "SECS", value_parser = quiet::<Seconds>(), allow_negative_numbers = true)]
-    #[serde(deserialize_with = "bare", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "number", skip_serializing_if = "Option::is_none")]
     pub(crate) wait: Option<Seconds>,
     /// Verify the result by TLS handshakes with the edge [default: auto] [env: EDGECERT_VERIFY]
-    #[arg(long, value_name = "MODE", value_parser = choice::<Verify>())]
+    #[arg(long, value_name = "MODE", value_parser = verify())]
     #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub(crate) verify: Option<Verify>,
     /// How often `sync` checks what the edge serves for an unchanged lineage; 0 disables the check [default: 86400]
     /// [env: EDGECERT_VERIFY_EVERY]
     #[arg(long, value_name = "SECS", value_parser = quiet::<Seconds>(), allow_negative_numbers = true)]
-    #[serde(deserialize_with = "bare", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "number", skip_serializing_if = "Option::is_none")]
     pub(crate) verify_every: Option<Seconds>,
     /// Refuse chains that do not lead to a root in FILE, or of the system if it is `system`; `off` disables the check
     /// [default: a warning, with the system's roots] [env: EDGECERT_TRUST_ANCHORS]
@@ -105,19 +104,19 @@ pub(crate) struct Layer {
     #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<RecordName>,
     /// Rebind covered sites that are bound to another record [env: EDGECERT_REBIND]
-    #[arg(long, value_name = "BOOL", value_parser = choice::<Switch>().map(bool::from), num_args = 0..=1,
+    #[arg(long, value_name = "BOOL", value_parser = switch(), num_args = 0..=1,
         require_equals = true, default_missing_value = "yes")]
-    #[serde(deserialize_with = "switch", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "yes_or_no", skip_serializing_if = "Option::is_none")]
     pub(crate) rebind: Option<bool>,
     /// Allow certificates from test, staging and self-signed issuers [env: EDGECERT_ALLOW_UNTRUSTED]
-    #[arg(long, value_name = "BOOL", value_parser = choice::<Switch>().map(bool::from), num_args = 0..=1,
+    #[arg(long, value_name = "BOOL", value_parser = switch(), num_args = 0..=1,
         require_equals = true, default_missing_value = "yes")]
-    #[serde(deserialize_with = "switch", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "yes_or_no", skip_serializing_if = "Option::is_none")]
     pub(crate) allow_untrusted: Option<bool>,
     /// Succeed if no site is covered [env: EDGECERT_SKIP_UNMATCHED]
-    #[arg(long, value_name = "BOOL", value_parser = choice::<Switch>().map(bool::from), num_args = 0..=1,
+    #[arg(long, value_name = "BOOL", value_parser = switch(), num_args = 0..=1,
         require_equals = true, default_missing_value = "yes")]
-    #[serde(deserialize_with = "switch", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "yes_or_no", skip_serializing_if = "Option::is_none")]
     pub(crate) skip_unmatched: Option<bool>,
 }
 
@@ -161,24 +160,30 @@ pub(super) fn variable(key: &str) -> String {
     format!("{PREFIX}{}", key.to_ascii_uppercase())
 }
 
-/// Reads text. serde's own errors would repeat the value.
+/// Reads text; anything else is as invalid as empty text. serde's own errors would repeat the value.
 pub(super) fn text<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
-    parse(&Value::deserialize(from)?)
+    let value = Value::deserialize(from)?;
+    value.as_str().unwrap_or_default().trim().parse().map(Some).map_err(D::Error::custom)
 }
 
-/// Reads a number or a switch, in quotes or not.
-fn bare<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
-    parse(&match Value::deserialize(from)? {
-        bare @ (Value::Number(_) | Value::Bool(_)) => Value::String(bare.to_string()),
-        other => other,
+/// Reads a number, in quotes or not.
+fn number<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    bare(from)?.parse().map(Some).map_err(D::Error::custom)
+}
+
+fn yes_or_no<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
+    parse_switch(&bare(from)?).map(Some).map_err(D::Error::custom)
+}
+
+/// The text of a value that needs no quotes.
+fn bare<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::String(text) => text.trim().to_owned(),
+        bare @ (Value::Number(_) | Value::Bool(_)) => bare.to_string(),
+        _ => String::new(),
     })
-}
-
-/// Anything but text is as invalid as empty text.
-fn parse<T: FromStr<Err: Display>, E: de::Error>(value: &Value) -> Result<Option<T>, E> {
-    value.as_str().unwrap_or_default().trim().parse().map(Some).map_err(E::custom)
 }
 
 #[expect(clippy::ref_option, reason = "serde passes the field")]
@@ -190,10 +195,6 @@ fn as_text<T: Display, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok,
 pub(super) fn path<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
     let path = recorded_path::deserialize(from).ok().filter(|path: &PathBuf| !path.as_os_str().is_empty());
     path.map(Some).ok_or_else(|| D::Error::custom("expected a path in quotes"))
-}
-
-fn switch<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
-    Ok(bare::<Switch, D>(from)?.map(bool::from))
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(crate) use self::layers::Layers;
 pub(crate) use self::on_failure::Program;
 pub(crate) use self::proxy::{Proxy, ProxySetting};
 pub(crate) use self::trust_anchors::{Roots, TrustPolicy};
-pub(crate) use self::value::{RecordName, Seconds, Switch, Verify, choice, quiet};
+pub(crate) use self::value::{RecordName, Seconds, Verify, quiet, switch};
 use crate::env::Env;
 use crate::secret::Secret;
 

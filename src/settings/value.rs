@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fmt::Display;
-use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -57,26 +56,12 @@ impl FromStr for Verify {
     }
 }
 
-/// The words for a switch.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Switch {
-    #[value(aliases = ["true", "on", "1"])]
-    Yes,
-    #[value(aliases = ["false", "off", "0"])]
-    No,
-}
-
-impl FromStr for Switch {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        ValueEnum::from_str(text, true).map_err(|_| "expected yes or no, true or false, on or off, 1 or 0")
-    }
-}
-
-impl From<Switch> for bool {
-    fn from(switch: Switch) -> Self {
-        switch == Switch::Yes
+/// Reads the words for a switch.
+pub(super) fn parse_switch(text: &str) -> Result<bool, &'static str> {
+    match &*text.to_ascii_lowercase() {
+        "yes" | "true" | "on" | "1" => Ok(true),
+        "no" | "false" | "off" | "0" => Ok(false),
+        _ => Err("expected yes or no, true or false, on or off, 1 or 0"),
     }
 }
 
@@ -102,26 +87,34 @@ impl FromStr for RecordName {
 /// Parser of a flag. Its errors do not repeat the value, which may be a misplaced secret.
 #[derive(Clone)]
 pub(crate) struct Quiet<T> {
+    parse: fn(&str) -> Result<T, String>,
+    /// The values that the help lists.
     choices: Vec<PossibleValue>,
-    parsed: PhantomData<fn() -> T>,
 }
 
 /// Parses any text.
-pub(crate) fn quiet<T>() -> Quiet<T> {
-    Quiet { choices: Vec::new(), parsed: PhantomData }
+pub(crate) fn quiet<T: FromStr<Err: Display>>() -> Quiet<T> {
+    let parse = |text: &str| text.parse().map_err(|reason: T::Err| reason.to_string());
+    Quiet { parse, choices: Vec::new() }
 }
 
-/// Parses one of the values that the help lists.
-pub(crate) fn choice<T: ValueEnum>() -> Quiet<T> {
-    let values = T::value_variants().iter();
-    Quiet { choices: values.filter_map(ValueEnum::to_possible_value).collect(), parsed: PhantomData }
+/// Parses a mode of verification.
+pub(super) fn verify() -> Quiet<Verify> {
+    let choices = Verify::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
+    Quiet { choices, ..quiet() }
 }
 
-impl<T: FromStr<Err: Display> + Clone + Send + Sync + 'static> TypedValueParser for Quiet<T> {
+/// Parses the words for a switch.
+pub(crate) fn switch() -> Quiet<bool> {
+    let parse = |text: &str| parse_switch(text).map_err(str::to_owned);
+    Quiet { parse, choices: ["yes", "no"].map(PossibleValue::new).into() }
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Quiet<T> {
     type Value = T;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
-        value.to_str().unwrap_or_default().trim().parse().map_err(|reason| {
+        (self.parse)(value.to_str().unwrap_or_default().trim()).map_err(|reason| {
             let flag = arg.map(ToString::to_string).unwrap_or_default();
             let message = format!("invalid value for '{flag}': {reason}\n");
             clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)

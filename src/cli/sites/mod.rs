@@ -2,11 +2,14 @@
 
 mod value;
 
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
+use serde_json::Value;
 
-pub(crate) use self::value::{Assignment, Glob, Origin, SiteName};
+pub(crate) use self::value::{Glob, SiteName};
+use self::value::{assignment, origin};
 use crate::names::Domain;
 use crate::settings::{Connection, Seconds, quiet};
 
@@ -65,7 +68,7 @@ pub(crate) struct ListArgs {
     pub(crate) service: Connection,
 }
 
-// A command whose only argument is a site.
+// A site, and how to reach the service: all that most commands take.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SiteArgs {
     /// ID or domain of the site
@@ -110,10 +113,6 @@ Examples:
   edgecert sites update 10 --set load_balance=weight --set remark='the shop'
   edgecert sites update 10 --from site.json")]
 pub(crate) struct UpdateArgs {
-    /// ID or domain of the site
-    #[arg(value_name = "ID|DOMAIN")]
-    pub(crate) site: SiteName,
-
     #[command(flatten)]
     pub(crate) fields: FieldArgs,
 
@@ -122,10 +121,7 @@ pub(crate) struct UpdateArgs {
     pub(crate) diff: bool,
 
     #[command(flatten)]
-    pub(crate) wait: WaitArgs,
-
-    #[command(flatten)]
-    pub(crate) service: Connection,
+    pub(crate) target: SiteArgs,
 }
 
 // Optional wait for the push to the edge. No doc comment: clap would take it for the summary of every command that has
@@ -143,12 +139,12 @@ pub(crate) struct WaitArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FieldArgs {
     /// Origin server (repeatable); all origins must use the same port
-    #[arg(long = "origin", value_name = "ADDR[:PORT][,weight=N]")]
-    pub(crate) origins: Vec<Origin>,
+    #[arg(long = "origin", value_name = "ADDR[:PORT][,weight=N]", value_parser = origin)]
+    pub(crate) origins: Vec<(Value, Option<NonZeroU16>)>,
 
     /// Field to set (repeatable); a value that parses as JSON is sent as JSON, any other as text
-    #[arg(long = "set", value_name = "FIELD=VALUE")]
-    pub(crate) assignments: Vec<Assignment>,
+    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = assignment)]
+    pub(crate) assignments: Vec<(String, Value)>,
 
     /// Set `cert_id` even if that certificate does not cover the domain, or if the site is left without a certificate
     #[arg(long)]
@@ -203,11 +199,4 @@ pub(crate) struct BindArgs {
 
     #[command(flatten)]
     pub(crate) service: Connection,
-}
-
-impl SitesCommand {
-    /// Whether the command is run for its output: it changes nothing.
-    pub(super) fn is_read(&self) -> bool {
-        matches!(self, Self::List(_) | Self::Get(_))
-    }
 }

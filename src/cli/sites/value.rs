@@ -6,7 +6,7 @@ use std::num::NonZeroU16;
 use std::str::FromStr;
 
 use glob::{Pattern, PatternError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::names::Domain;
 
@@ -15,21 +15,6 @@ use crate::names::Domain;
 pub(crate) enum SiteName {
     Id(u64),
     Domain(Domain),
-}
-
-/// An origin server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
-    pub(crate) addr: String,
-    pub(crate) port: Option<NonZeroU16>,
-    pub(crate) weight: u32,
-}
-
-/// A field and its new value, `FIELD=VALUE`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Assignment {
-    pub(crate) field: String,
-    pub(crate) value: Value,
 }
 
 /// A pattern that matches domains.
@@ -56,46 +41,36 @@ impl fmt::Display for SiteName {
     }
 }
 
-impl FromStr for Origin {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected ADDR or ADDR:PORT, optionally followed by ,weight=N";
-        let (place, weight) = match text.split_once(',') {
-            Some((place, option)) => (place, option.strip_prefix("weight=").ok_or(EXPECTED)?),
-            None => (text, "1"),
-        };
-        let (addr, port) = match place.rsplit_once(':') {
-            // An IPv6 address has colons of its own.
-            Some((addr, port)) if !place.ends_with(']') && place.parse::<Ipv6Addr>().is_err() => {
-                (addr, Some(port.parse().map_err(|_| EXPECTED)?))
-            }
-            _ => (place, None),
-        };
-        let addr = addr.strip_prefix('[').and_then(|addr| addr.strip_suffix(']')).unwrap_or(addr);
-        let is_other = |c: char| c.is_whitespace() || c.is_control() || "/@[]".contains(c);
-        if addr.is_empty()
-            || addr.contains(is_other)
-            || addr.contains(':') && addr.parse::<Ipv6Addr>().is_err()
-        {
-            return Err(EXPECTED);
+/// Parses an origin server, `ADDR[:PORT][,weight=N]`, into the form of section 2.3 of the API document. The port is a
+/// field of the site.
+pub(super) fn origin(text: &str) -> Result<(Value, Option<NonZeroU16>), &'static str> {
+    const EXPECTED: &str = "expected ADDR or ADDR:PORT, optionally followed by ,weight=N";
+    let (place, weight) = match text.split_once(',') {
+        Some((place, option)) => (place, option.strip_prefix("weight=").ok_or(EXPECTED)?),
+        None => (text, "1"),
+    };
+    let (addr, port) = match place.rsplit_once(':') {
+        // An IPv6 address has colons of its own.
+        Some((addr, port)) if !place.ends_with(']') && place.parse::<Ipv6Addr>().is_err() => {
+            (addr, Some(port.parse().map_err(|_| EXPECTED)?))
         }
-        Ok(Self { addr: addr.to_owned(), port, weight: weight.parse().map_err(|_| EXPECTED)? })
+        _ => (place, None),
+    };
+    let addr = addr.strip_prefix('[').and_then(|addr| addr.strip_suffix(']')).unwrap_or(addr);
+    let is_other = |c: char| c.is_whitespace() || c.is_control() || "/@[]".contains(c);
+    if addr.is_empty() || addr.contains(is_other) || addr.contains(':') && addr.parse::<Ipv6Addr>().is_err() {
+        return Err(EXPECTED);
     }
+    let weight: u32 = weight.parse().map_err(|_| EXPECTED)?;
+    Ok((json!({"addr": addr, "weight": weight, "status": true}), port))
 }
 
-impl FromStr for Assignment {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.split_once('=') {
-            Some((field, value)) if !field.is_empty() => {
-                let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-                Ok(Self { field: field.to_owned(), value })
-            }
-            _ => Err("expected FIELD=VALUE"),
-        }
-    }
+/// Parses a field and its new value, `FIELD=VALUE`.
+pub(super) fn assignment(text: &str) -> Result<(String, Value), &'static str> {
+    let given = text.split_once('=').filter(|(field, _)| !field.is_empty());
+    let (field, value) = given.ok_or("expected FIELD=VALUE")?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+    Ok((field.to_owned(), value))
 }
 
 impl FromStr for Glob {
@@ -122,41 +97,27 @@ impl Glob {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn origin_takes_port_and_weight() {
-        let origin =
-            |addr: &str, port, weight| Ok(Origin { addr: addr.into(), port: NonZeroU16::new(port), weight });
         let rows = [
-            ("192.0.2.1", origin("192.0.2.1", 0, 1)),
-            ("192.0.2.1:8080", origin("192.0.2.1", 8080, 1)),
-            ("o.example:80,weight=3", origin("o.example", 80, 3)),
-            ("o.example,weight=0", origin("o.example", 0, 0)),
-            ("2001:db8::1,weight=2", origin("2001:db8::1", 0, 2)),
-            ("[2001:db8::1]", origin("2001:db8::1", 0, 1)),
-            ("[2001:db8::1]:443,weight=2", origin("2001:db8::1", 443, 2)),
+            ("192.0.2.1", "192.0.2.1", 0, 1),
+            ("192.0.2.1:8080", "192.0.2.1", 8080, 1),
+            ("o.example:80,weight=3", "o.example", 80, 3),
+            ("o.example,weight=0", "o.example", 0, 0),
+            ("2001:db8::1,weight=2", "2001:db8::1", 0, 2),
+            ("[2001:db8::1]", "2001:db8::1", 0, 1),
+            ("[2001:db8::1]:443,weight=2", "2001:db8::1", 443, 2),
         ];
-        for (text, read) in rows {
-            assert_eq!(text.parse(), read, "{text}");
+        for (text, addr, port, weight) in rows {
+            let read = json!({"addr": addr, "weight": weight, "status": true});
+            assert_eq!(origin(text), Ok((read, NonZeroU16::new(port))), "{text}");
         }
-        for text in [
-            "",
-            ":80",
-            "a:0",
-            "a:65536",
-            "a:b",
-            "a:80:81",
-            "a,weight=-1",
-            "a,w=1",
-            "[::1",
-            "[::1]80",
-            "[[::1]]",
-            "http://a",
-            "a b",
-            ",weight=1",
-        ] {
-            assert!(text.parse::<Origin>().is_err(), "{text}");
+        let invalid =
+            [",weight=1", "a,weight=-1", "a,w=1", "[::1", "[::1]80", "[[::1]]", "http://a", "a b", ""];
+        let invalid_ports = [":80", "a:0", "a:65536", "a:b", "a:80:81"];
+        for text in invalid.into_iter().chain(invalid_ports) {
+            assert!(origin(text).is_err(), "{text}");
         }
     }
 
@@ -173,9 +134,9 @@ mod tests {
             ("a=", json!("")),
         ];
         for (text, value) in rows {
-            assert_eq!(text.parse(), Ok(Assignment { field: "a".into(), value }), "{text}");
+            assert_eq!(assignment(text), Ok(("a".into(), value)), "{text}");
         }
-        assert!("a".parse::<Assignment>().is_err() && "=a".parse::<Assignment>().is_err());
+        assert!(assignment("a").is_err() && assignment("=a").is_err());
     }
 
     #[test]

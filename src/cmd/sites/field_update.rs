@@ -2,12 +2,13 @@
 //! before anything is sent.
 
 use std::io::Read as _;
+use std::num::NonZeroU16;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
 
-use crate::cli::{Assignment, FieldArgs, Origin};
+use crate::cli::FieldArgs;
 use crate::error::{CommandError, ErrorKind, Result, read_hint};
 use crate::{fields, file, text};
 
@@ -20,8 +21,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Collects the fields that only the file sets, and those that the command line names, without checking them.
 pub(super) fn read(args: &FieldArgs) -> Result<(Fields, Fields)> {
     let mut of_file = args.from.as_deref().map(read_file).transpose()?.unwrap_or_default();
-    let assigned = |Assignment { field, value }: &Assignment| (field.clone(), value.clone());
-    let mut named: Fields = args.assignments.iter().map(assigned).collect();
+    let mut named: Fields = args.assignments.iter().cloned().collect();
     add_origins(&args.origins, &mut named, &of_file)?;
     of_file.retain(|name, _| !named.contains_key(name));
     Ok((of_file, named))
@@ -71,17 +71,21 @@ fn read_file(path: &Path) -> Result<Fields> {
     }
 }
 
-/// Adds origins in the form of section 2.3. Their common port is a field of the site.
-fn add_origins(origins: &[Origin], named: &mut Fields, from_file: &Fields) -> Result<()> {
+/// Adds origins, and the field of the site that holds their common port.
+fn add_origins(
+    origins: &[(Value, Option<NonZeroU16>)],
+    named: &mut Fields,
+    from_file: &Fields,
+) -> Result<()> {
     let misused =
         |message: &str, hint: &'static str| Err(CommandError::new(ErrorKind::Usage, message).hint(hint));
-    let [first, others @ ..] = origins else { return Ok(()) };
-    if others.iter().any(|origin| origin.port != first.port) {
+    let [(_, port), others @ ..] = origins else { return Ok(()) };
+    if others.iter().any(|(_, other)| other != port) {
         let hint = "give every --origin the same port, or none";
         return misused("a site has one port for all of its origins; --origin names several", hint);
     }
     let mut added = Fields::new();
-    if let Some(port) = first.port {
+    if let Some(port) = port {
         let protocol = named.get("origin_protocol").or_else(|| from_file.get("origin_protocol"));
         let Some(protocol @ ("http" | "https")) = protocol.and_then(Value::as_str) else {
             return misused(
@@ -91,11 +95,9 @@ fn add_origins(origins: &[Origin], named: &mut Fields, from_file: &Fields) -> Re
         };
         added.insert(format!("origin_{protocol}_port"), json!(port));
     }
-    let origin = |origin: &Origin| json!({"addr": origin.addr, "weight": origin.weight, "status": true});
-    added.insert("origins".into(), origins.iter().map(origin).collect());
+    added.insert("origins".into(), origins.iter().map(|(origin, _)| origin.clone()).collect());
     if let Some(field) = added.keys().find(|field| named.contains_key(*field)) {
-        let message = format!("--origin and --set {field}=VALUE set the same field");
-        return Err(CommandError::new(ErrorKind::Usage, message).hint("use one of them"));
+        return misused(&format!("--origin and --set {field}=VALUE set the same field"), "use one of them");
     }
     named.extend(added);
     Ok(())

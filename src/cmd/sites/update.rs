@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::change::contains;
 use super::field_update::{self, Fields};
 use super::{binding, label, plain, scalars};
-use crate::cli::{Assignment, BindArgs, FieldArgs, UpdateArgs};
+use crate::cli::{BindArgs, FieldArgs, SiteArgs, UpdateArgs};
 use crate::cmd::session::{SEE_REASON_HINT, Session, not_done};
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind, Result};
@@ -26,8 +26,9 @@ pub(super) async fn run(args: &UpdateArgs, context: &Context, report: &mut Repor
     if sent.is_empty() {
         field_update::check(&named)?;
     }
-    let mut session = Session::open(&args.service, context, report)?;
-    let mut before = session.find(&args.site).await?;
+    let SiteArgs { site, wait, service } = &args.target;
+    let mut session = Session::open(service, context, report)?;
+    let mut before = session.find(site).await?;
     // The file may be the whole site with one field edited.
     sent.retain(|name, wanted| {
         let is_equal = |found| contains(found, wanted) && contains(wanted, found);
@@ -37,7 +38,7 @@ pub(super) async fn run(args: &UpdateArgs, context: &Context, report: &mut Repor
     field_update::check(&sent)?;
     if sent.is_empty() {
         session.report.push(format!("{}: already up to date", label(&before)));
-        return session.finish(args.wait, &mut before).await;
+        return session.finish(*wait, &mut before).await;
     }
     let (id, allow_uncovered) = (before.known.id, args.fields.allow_uncovered);
     binding::check(&sent, &before.known.domain, Some(&before), allow_uncovered, &mut session).await?;
@@ -74,15 +75,16 @@ pub(super) async fn run(args: &UpdateArgs, context: &Context, report: &mut Repor
         session.report.set("diff", &changes);
     }
     verified?;
-    session.finish(args.wait, &mut after).await
+    session.finish(*wait, &mut after).await
 }
 
 /// `edgecert sites bind`: an update of `cert_id`.
 pub(super) async fn bind(args: &BindArgs, context: &Context, report: &mut Report) -> Result<()> {
     let BindArgs { site, cert, allow_uncovered, wait, service } = args.clone();
-    let assignment = Assignment { field: "cert_id".to_owned(), value: cert.into() };
-    let fields = FieldArgs { assignments: vec![assignment], allow_uncovered, ..FieldArgs::default() };
-    run(&UpdateArgs { site, fields, diff: false, wait, service }, context, report).await
+    let assignments = vec![("cert_id".to_owned(), cert.into())];
+    let fields = FieldArgs { assignments, allow_uncovered, ..FieldArgs::default() };
+    let target = SiteArgs { site, wait, service };
+    run(&UpdateArgs { fields, diff: false, target }, context, report).await
 }
 
 /// A field whose value differs; `null` where the field is absent.
