@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
-use reqwest::{Response, StatusCode, Url};
+use reqwest::{Response, Url};
 use serde::Deserialize;
 use tokio::time::{sleep, timeout};
 use zeroize::Zeroizing;
@@ -49,19 +49,6 @@ pub(crate) struct Cluster {
 #[derive(Deserialize)]
 struct Status {
     message: String,
-}
-
-/// Why a page cannot be read.
-struct PageError {
-    error: CommandError,
-    /// Whether another attempt may succeed.
-    is_retryable: bool,
-}
-
-impl From<CommandError> for PageError {
-    fn from(error: CommandError) -> Self {
-        Self { error, is_retryable: false }
-    }
 }
 
 impl Cluster {
@@ -109,11 +96,16 @@ impl Cluster {
         let mut pauses = PAUSES.into_iter();
         loop {
             let limit = self.deadline.or_sooner(Deadline::after(ATTEMPT_TIMEOUT));
-            let attempt = timeout(limit.left(), self.attempt(namespace, url.clone())).await;
+            let attempt = timeout(limit.left(), self.attempt(url.clone())).await;
             let late = |_| Err(unavailable("it did not respond in time"));
-            let PageError { error, is_retryable } = match attempt.unwrap_or_else(late) {
-                Ok(page) => return Ok(page),
-                Err(failed) => failed,
+            let (error, is_retryable) = match attempt.unwrap_or_else(late) {
+                Ok((200, body)) => return read_page(&body),
+                // 401: the token may just have been replaced; the kubelet does so before it expires.
+                Ok((status, body)) => {
+                    (refusal(namespace, status, &body), matches!(status, 401 | 429 | 500..))
+                }
+                Err(error) if error.kind() == K::Temporary => (error, true),
+                Err(error) => return Err(error),
             };
             let pause = pauses.next().filter(|pause| is_retryable && *pause < self.deadline.left());
             let Some(pause) = pause else { return Err(error) };
@@ -122,62 +114,60 @@ impl Cluster {
         }
     }
 
-    async fn attempt(&self, namespace: &str, url: Url) -> Result<SecretList, PageError> {
+    /// Returns status and body of the response.
+    async fn attempt(&self, url: Url) -> Result<(u16, Zeroizing<Vec<u8>>), CommandError> {
         let headers = HeaderMap::from_iter([
             (AUTHORIZATION, bearer()?),
             (ACCEPT, HeaderValue::from_static("application/json")),
         ]);
         log::info!("GET {}", url.path());
         let response = self.client.get(url).headers(headers).send().await.map_err(broken)?;
-        let status = response.status();
-        let body = receive(response).await?;
-        if status == StatusCode::OK {
-            // The library's message may quote a key.
-            let invalid = |error: serde_json::Error| {
-                let place = format!("line {}, column {}", error.line(), error.column());
-                invalid_response(format_args!("not a list of secrets at {place}"))
-            };
-            let list: SecretList = serde_json::from_slice(&body).map_err(invalid)?;
-            return match list.kind.as_str() {
-                "SecretList" => Ok(list),
-                kind => Err(invalid_response(format_args!("it is a {}", sanitize(kind))).into()),
-            };
-        }
-        let message = serde_json::from_slice(&body)
-            .map_or_else(|_| "no reason given".into(), |status: Status| sanitize(&status.message));
-        let status = status.as_u16();
-        let reason = format_args!("{message} ({status})");
-        Err(match status {
-            401 => unauthorized(),
-            // The list has changed too much since its first page, so this page is gone.
-            410 => PageError { is_retryable: false, ..unavailable(reason) },
-            429 | 500.. => unavailable(reason),
-            _ => {
-                let message =
-                    format_args!("the API server refused to list the secrets in {namespace}: {reason}");
-                let error = CommandError::new(K::Config, message);
-                let hint =
-                    format!("in {namespace}, bind a role with `list` on `secrets` to the service account");
-                if status == 403 { error.hint(hint) } else { error }.into()
-            }
-        })
+        Ok((response.status().as_u16(), receive(response).await?))
     }
 }
 
-/// The token may just have been replaced: the kubelet does so before it expires.
-fn unauthorized() -> PageError {
-    let message = "the API server rejected the token of the service account (401)";
-    PageError { is_retryable: true, ..CommandError::new(K::Config, message).into() }
+fn read_page(body: &[u8]) -> Result<SecretList, CommandError> {
+    // The library's message may quote a key.
+    let invalid = |error: serde_json::Error| {
+        let place = format!("line {}, column {}", error.line(), error.column());
+        invalid_response(format_args!("not a list of secrets at {place}"))
+    };
+    let list: SecretList = serde_json::from_slice(body).map_err(invalid)?;
+    match list.kind.as_str() {
+        "SecretList" => Ok(list),
+        kind => Err(invalid_response(format_args!("it is a {}", sanitize(kind)))),
+    }
+}
+
+/// The error for a response with another status than 200.
+fn refusal(namespace: &str, status: u16, body: &[u8]) -> CommandError {
+    let message = serde_json::from_slice(body)
+        .map_or_else(|_| "no reason given".into(), |status: Status| sanitize(&status.message));
+    let reason = format_args!("{message} ({status})");
+    match status {
+        401 => unauthorized(),
+        // 410: the list has changed too much since its first page, so this page is gone.
+        410 | 429 | 500.. => unavailable(reason),
+        _ => {
+            let message = format_args!("the API server refused to list the secrets in {namespace}: {reason}");
+            let error = CommandError::new(K::Config, message);
+            let hint = format!("in {namespace}, bind a role with `list` on `secrets` to the service account");
+            if status == 403 { error.hint(hint) } else { error }
+        }
+    }
+}
+
+fn unauthorized() -> CommandError {
+    CommandError::new(K::Config, "the API server rejected the token of the service account (401)")
 }
 
 /// A failure for now: 429, 5xx, or no response.
-fn unavailable(reason: impl Display) -> PageError {
+fn unavailable(reason: impl Display) -> CommandError {
     let message = format_args!("the API server is unavailable: {reason}");
-    let error = CommandError::new(K::Temporary, message).hint(Hint::RETRY);
-    PageError { error, is_retryable: true }
+    CommandError::new(K::Temporary, message).hint(Hint::RETRY)
 }
 
-fn broken(error: reqwest::Error) -> PageError {
+fn broken(error: reqwest::Error) -> CommandError {
     unavailable(failure_reason(error))
 }
 
@@ -187,12 +177,12 @@ pub(super) fn invalid_response(reason: impl Display) -> CommandError {
 }
 
 /// Receives a body, which may hold keys.
-async fn receive(mut response: Response) -> Result<Zeroizing<Vec<u8>>, PageError> {
+async fn receive(mut response: Response) -> Result<Zeroizing<Vec<u8>>, CommandError> {
     let length = response.content_length().and_then(|length| usize::try_from(length).ok());
     let mut body = Zeroizing::new(Vec::with_capacity(length.unwrap_or_default().min(MAX_PAGE_BYTES)));
     while let Some(chunk) = response.chunk().await.map_err(broken)? {
         if body.len() + chunk.len() > MAX_PAGE_BYTES {
-            return Err(invalid_response("a page is larger than 160 MiB").into());
+            return Err(invalid_response("a page is larger than 160 MiB"));
         }
         body.extend_from_slice(&chunk);
     }
@@ -200,7 +190,7 @@ async fn receive(mut response: Response) -> Result<Zeroizing<Vec<u8>>, PageError
 }
 
 /// The header with the token that is mounted now.
-fn bearer() -> Result<HeaderValue, PageError> {
+fn bearer() -> Result<HeaderValue, CommandError> {
     let token = mounted("token")?;
     let header = Zeroizing::new(format!("Bearer {}", token.trim()));
     let mut header = HeaderValue::try_from(header.as_str()).map_err(|_| unauthorized())?;
