@@ -4,12 +4,16 @@
 
 use std::path::Path;
 
+use zeroize::Zeroizing;
+
 use super::AcmeClient;
 use crate::bundle::Files;
 use crate::file;
 
-/// Maximum size of a client's file; none is larger.
-const MAX_BYTES: u64 = 256 << 10;
+/// Reads a client's own file; none is larger than this.
+pub(super) fn read_text(path: &Path) -> Option<Zeroizing<String>> {
+    file::read_text(path, 256 << 10, file::default_deadline()).ok()
+}
 
 /// The URL that the client's files give, if any.
 pub(super) fn read(client: AcmeClient, files: &Files) -> Option<String> {
@@ -37,14 +41,13 @@ fn certbot(lineage: &Path) -> Option<String> {
 
 /// `NAME.json` has `certUrl`, which is on the host of the directory.
 fn lego(path: &Path) -> Option<String> {
-    let text = file::read_text(path, MAX_BYTES, file::default_deadline()).ok()?;
-    let json: serde_json::Value = serde_json::from_str(&text).ok()?;
+    let json: serde_json::Value = serde_json::from_str(&read_text(path)?).ok()?;
     json.get("certUrl")?.as_str().map(str::to_owned)
 }
 
 /// The value after a prefix at the start of a line, without quotes.
 fn value_in(path: &Path, prefix: &str) -> Option<String> {
-    let text = file::read_text(path, MAX_BYTES, file::default_deadline()).ok()?;
+    let text = read_text(path)?;
     let value = text.lines().find_map(|line| line.trim_start().strip_prefix(prefix))?;
     Some(value.trim().trim_matches('\'').to_owned())
 }

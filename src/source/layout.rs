@@ -5,12 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::hook::is_stale;
-use super::{AcmeClient, Source, SourceError};
+use super::{AcmeClient, Source, SourceError, acme_directory};
 use crate::bundle::Files;
-use crate::file;
-
-/// Maximum size of a client's own file.
-const MAX_BYTES: u64 = 256 << 10;
 
 impl Source {
     /// The lineage in a directory, or of a certificate file.
@@ -125,9 +121,8 @@ impl<'a> Directory<'a> {
 
     /// Whether `NAME.json` is one of Caddy's.
     fn is_of_caddy(&self, name: &str) -> bool {
-        let json = self.path.join(format!("{name}.json"));
-        let json = file::read_text(&json, MAX_BYTES, file::default_deadline());
-        json.is_ok_and(|json| json.contains("\"sans\"") && json.contains("\"issuer_data\""))
+        let json = acme_directory::read_text(&self.path.join(format!("{name}.json")));
+        json.is_some_and(|json| json.contains("\"sans\"") && json.contains("\"issuer_data\""))
     }
 
     /// Distinguishes two clients with the same file names: dehydrated's links point to `privkey-TIMESTAMP.pem` in the
