@@ -166,7 +166,7 @@ impl<'h> Case<'h> {
             error: report.error(),
             unlisted: report.deployed.sites.iter().map(|site| site.domain.spelled().to_owned()).collect(),
             not_needed: not_needed.collect(),
-            warnings: left_by_renewal(LINEAGE, &scope.names, account, deployments),
+            warnings: left_by_renewal(&scope),
             groups: groups.iter().map(|group| (addresses(&group.wanted), addresses(&group.others))).collect(),
             uploads: uploads.collect(),
             targets: targets.collect(),

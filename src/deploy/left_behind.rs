@@ -2,9 +2,8 @@
 
 use time::{Duration, OffsetDateTime};
 
+use super::scope::Scope;
 use crate::api::{Listing, Site};
-use crate::names::Names;
-use crate::plan::Account;
 use crate::state::{ServiceDeployments, StoredLeaf};
 use crate::text::rfc3339;
 
@@ -13,14 +12,12 @@ const DUE: Duration = Duration::days(14);
 
 /// Warns of sites that still have an earlier certificate of the lineage although its new names no longer cover them. No
 /// other check would notice before visitors see an expired certificate.
-pub(super) fn left_by_renewal(
-    lineage: &str,
-    names: &Names,
-    account: &Account<'_>,
-    deployments: &ServiceDeployments,
-) -> Vec<String> {
+pub(super) fn left_by_renewal(scope: &Scope<'_, '_>) -> Vec<String> {
+    let Scope { lineage, names, account, deployments, .. } = scope;
     let is_left = |site: &Site, leaf: &StoredLeaf| {
-        leaf.lineage == lineage && !names.cover(&site.domain) && !deployments.has_other(&site.domain, lineage)
+        leaf.lineage == *lineage
+            && !names.cover(&site.domain)
+            && !deployments.has_other(&site.domain, lineage)
     };
     messages(account.sites.iter().copied(), deployments, is_left)
 }

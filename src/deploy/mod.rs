@@ -156,10 +156,7 @@ impl Deployment<'_> {
         let is_one_of_many = self.account.is_some();
         let _permit = if is_one_of_many { Some(clients.loads.acquire().await) } else { None };
         let loaded = bundle::load_settled(files, self.deadline, is_one_of_many).await;
-        loaded.map_err(|error| {
-            let is_missing = error.is_missing();
-            CommandError::from(error).misuse(is_missing)
-        })
+        loaded.map_err(|error| CommandError::from(&error).misuse(error.is_missing()))
     }
 
     /// Loads the trust anchors that the chain is checked against; also returns the result for a chain without a path to
@@ -227,7 +224,7 @@ impl Rollout<'_> {
             scope.survey = Survey::run(self, &edge, &scope).await;
         }
         let plan = scope.plan();
-        report.warnings.extend(left_by_renewal(scope.lineage, &scope.names, &account, deployments));
+        report.warnings.extend(left_by_renewal(&scope));
         if self.deployment.dry_run {
             report.set_plan(plan.steps());
             report.deployed.serving = Some(serving(&plan, &scope.survey));

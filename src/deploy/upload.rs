@@ -123,18 +123,17 @@ impl Rollout<'_> {
         listing: Option<&IndexedListing>,
         report: &mut Report,
     ) -> UploadResult {
-        let spelled = domain.spelled().to_owned();
+        let upload = UploadReport {
+            domain: domain.spelled().to_owned(),
+            bound_sites: Value::Array(Vec::new()),
+            ..UploadReport::default()
+        };
         let (response, attempts) = match answer {
             Ok(answer) => answer,
             Err(failed) => {
+                let (attempts, error) = (failed.attempts, Some(failed.to_string()));
                 report.deployed.changed |= failed.may_be_done;
-                report.deployed.uploads.push(UploadReport {
-                    domain: spelled,
-                    bound_sites: Value::Array(Vec::new()),
-                    attempts: failed.attempts,
-                    error: Some(failed.to_string()),
-                    ..UploadReport::default()
-                });
+                report.deployed.uploads.push(UploadReport { attempts, error, ..upload });
                 return Err(failed);
             }
         };
@@ -147,7 +146,6 @@ impl Rollout<'_> {
         // If the response to an upload is lost, the response to its retry says that a record was replaced.
         let is_new = response.is_new() || listing.is_some_and(|listing| listing.is_deleted(id));
         report.deployed.uploads.push(UploadReport {
-            domain: spelled,
             ok: contradiction.is_none(),
             id: Some(id),
             created: response.created,
@@ -156,7 +154,7 @@ impl Rollout<'_> {
             bound_sites: response.bound_sites,
             attempts,
             error: contradiction.clone(),
-            service: None,
+            ..upload
         });
         Ok(StoredRecord { id, is_new, is_of_others: other.is_some(), contradiction })
     }

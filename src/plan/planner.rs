@@ -59,7 +59,10 @@ impl<'a> Planner<'_, 'a> {
                 target.action = Action::Replace(upload);
             }
         }
-        self.plan.can_rebind = self.can_rebind();
+        let mut left = self.plan.targets.iter().filter(|target| matches!(target.action, Action::Leave(_)));
+        self.plan.can_rebind = !self.request.allow.rebind
+            && (!self.plan.uploads.is_empty()
+                || left.any(|target| self.guard(&target.site.domain).is_none()));
         // The uploads may have an effect on the other sites.
         let creation = self.plan.uploads.iter().position(|upload| upload.replaces.is_empty());
         let unwanted = unwanted.into_iter().map(|(site, unwanted)| {
@@ -76,8 +79,11 @@ impl<'a> Planner<'_, 'a> {
     /// its `cert_id` may be set instead.
     fn replace(&mut self, site: &'a Site) -> Option<Unplaced<'a>> {
         let mut domains = vec![&site.domain];
+        let PlanRequest { missed, allow, .. } = self.request;
+        // Whether to let the service choose which of several records is replaced. It chooses the same one each time.
+        let may_choose = !allow.rebind && missed.get(&site.id).copied() != site.cert_id;
         let blocker = match site.cert_id.map(|id| (id, self.replaceable(id))) {
-            Some((_, Ok(domain))) if self.stored_for(domain).len() < 2 || self.may_choose(site) => {
+            Some((_, Ok(domain))) if may_choose || self.stored_for(domain).len() < 2 => {
                 let upload = self.upload(domain);
                 self.assign(site, Action::Replace(upload));
                 return None;
@@ -90,17 +96,11 @@ impl<'a> Planner<'_, 'a> {
             None => Blocker::UnreadableBinding(site.unreadable_cert_id.as_deref().unwrap_or_default().into()),
         };
         // If the site has a later certificate now, every record to bind it to would be older, too.
-        if self.request.allow.rebind && site.cert_id.is_none_or(|id| self.older(id).is_none()) {
+        if allow.rebind && site.cert_id.is_none_or(|id| self.older(id).is_none()) {
             return Some(Unplaced { site, blocker: Some(blocker), domains });
         }
         self.assign(site, Action::Leave(blocker));
         None
-    }
-
-    /// Whether to let the service choose which of several records the upload for a site replaces. It chooses the same one
-    /// each time.
-    fn may_choose(&self, site: &Site) -> bool {
-        !self.request.allow.rebind && self.request.missed.get(&site.id).copied() != site.cert_id
     }
 
     /// Creates one record, which the service binds to every covered site without a certificate. It has to be for a
@@ -131,7 +131,12 @@ impl<'a> Planner<'_, 'a> {
             let harmless = domains.filter(|domain| self.guard(domain).is_none());
             // Prefer a record that no other site depends on. The sites to bind do not count: each run would prefer the
             // record that the run before had left.
-            if let Some(domain) = harmless.min_by_key(|domain| self.dependents(domain, &to_bind)) {
+            let dependents = |domain: &&Domain| {
+                let stored = self.listing.records_stored_for(domain.host());
+                let bound = stored.flat_map(|record| self.listing.sites_bound_to(record.id));
+                bound.filter(|site| !to_bind.contains(&site.id)).count()
+            };
+            if let Some(domain) = harmless.min_by_key(dependents) {
                 self.upload(domain);
             }
         }
@@ -145,13 +150,6 @@ impl<'a> Planner<'_, 'a> {
             };
             self.assign(site, action);
         }
-    }
-
-    fn can_rebind(&self) -> bool {
-        let Plan { uploads, targets, .. } = &self.plan;
-        let mut left = targets.iter().filter(|target| matches!(target.action, Action::Leave(_)));
-        let has_record = !uploads.is_empty() || left.any(|target| self.guard(&target.site.domain).is_none());
-        has_record && !self.request.allow.rebind
     }
 
     fn assign(&mut self, site: &'a Site, action: Action) {
@@ -177,13 +175,6 @@ impl<'a> Planner<'_, 'a> {
     /// The records that an upload for a domain may replace.
     fn stored_for(&self, domain: &Domain) -> Vec<&'a Record> {
         self.listing.records_stored_for(domain.host()).collect()
-    }
-
-    /// How many sites, apart from those to bind, are bound to the records that an upload for a domain may replace.
-    fn dependents(&self, domain: &Domain, to_bind: &HashSet<u64>) -> usize {
-        let stored = self.listing.records_stored_for(domain.host());
-        let bound = stored.flat_map(|record| self.listing.sites_bound_to(record.id));
-        bound.filter(|site| !to_bind.contains(&site.id)).count()
     }
 }
 

@@ -99,17 +99,6 @@ impl OtherLeaf {
     pub(super) fn is_accepted(&self, now: OffsetDateTime) -> bool {
         self.covers_site && self.leaf.not_before <= now
     }
-
-    pub(super) fn describe(leaf: Option<&Self>) -> String {
-        leaf.map_or_else(
-            || "a certificate that cannot be read".into(),
-            |Self { leaf, .. }| {
-                let (issuer, expiry) =
-                    (leaf.issuer.as_deref().unwrap_or_default(), text::rfc3339(leaf.not_after));
-                format!("the certificate of {issuer} that expires at {expiry}")
-            },
-        )
-    }
 }
 
 /// Rounds of handshakes with one address.
@@ -277,7 +266,14 @@ impl EdgeView {
     fn describe_others(&self, serves: &str) -> Vec<String> {
         let others = self.addresses.iter().filter_map(|(address, observation)| {
             let Observation::Other { leaf, clients } = observation else { return None };
-            let leaf = OtherLeaf::describe(leaf.as_ref());
+            let leaf = match leaf {
+                Some(OtherLeaf { leaf, .. }) => format!(
+                    "the certificate of {} that expires at {}",
+                    leaf.issuer.as_deref().unwrap_or_default(),
+                    text::rfc3339(leaf.not_after)
+                ),
+                None => "a certificate that cannot be read".to_owned(),
+            };
             let clients = clients.map(|clients| format!("{clients} ")).unwrap_or_default();
             Some(format!("{address} {serves} {clients}{leaf}"))
         });

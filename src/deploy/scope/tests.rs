@@ -496,9 +496,7 @@ fn site_that_a_renewal_left_is_reported() {
             scene.deployments = deployments(&[("own", leaf("old", -1))]);
             edit(scene);
         });
-        let left = scene.decide(|scope| {
-            left_by_renewal(scope.lineage, &scope.names, scope.account, scope.deployments).len()
-        });
+        let left = scene.decide(|scope| left_by_renewal(scope).len());
         assert_eq!(left, expected, "row {number}");
     }
 }
