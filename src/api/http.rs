@@ -1,14 +1,16 @@
 //! The HTTP client, for the service and for other servers: no redirects, no proxy other than the configured one, TLS
-//! with ring.
+//! with ring. Also tells failures of the connection apart: unreachable, too slow, closed, or TLS.
 
+use std::error::Error;
 use std::fmt::Display;
+use std::io;
+use std::iter::successors;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Client;
-use rustls::RootCertStore;
+use rustls::{AlertDescription, CertificateError, RootCertStore};
 
-use super::connection::{connection_error, innermost_reason};
 use super::error::AttemptError;
 use crate::clock::Deadline;
 use crate::dns;
@@ -85,5 +87,107 @@ pub(crate) fn failure_reason(error: reqwest::Error) -> String {
     match connection_error(error, "its server") {
         AttemptError::NoResponse { reason, .. } => reason,
         error => error.to_string(),
+    }
+}
+
+/// The attempt's error for a failure of the HTTP client. The URL is dropped.
+pub(super) fn connection_error(error: reqwest::Error, host: &str) -> AttemptError {
+    let error = error.without_url();
+    let tls_error = causes(&error).find_map(|error| error.downcast_ref());
+    if let Some((message, hint)) = tls_error.and_then(|error| tls_fault(error, host)) {
+        return AttemptError::Tls { message, hint };
+    }
+    if error.is_timeout() {
+        return AttemptError::timed_out(host);
+    }
+    let (reason, is_sent) = (innermost_reason(&error), !error.is_connect());
+    let message = if is_sent {
+        format!("the connection to {host} was closed before the response was complete: {reason}")
+    } else {
+        format!("cannot reach the service at {host}: {reason}")
+    };
+    AttemptError::NoResponse { message, reason, is_sent }
+}
+
+/// An error and its causes.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    successors(Some(error), |&error| {
+        // `source` of an I/O error skips the error that it wraps.
+        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        }
+    })
+}
+
+/// The innermost cause of an error: it names the fault, where the outer ones say "error sending request".
+fn innermost_reason(error: &reqwest::Error) -> String {
+    let reason = causes(error).last().map(ToString::to_string).unwrap_or_default();
+    // Error numbers and links to manuals are noise in the output of a hook.
+    let reason = reason.split(" (os error").next().and_then(|reason| reason.split(": https://").next());
+    crate::text::sanitize(reason.unwrap_or_default())
+}
+
+/// A fault of the server's TLS and what to do about it; `None` if the connection failed otherwise.
+fn tls_fault(error: &rustls::Error, host: &str) -> Option<(String, &'static str)> {
+    use AlertDescription::{HandshakeFailure, ProtocolVersion};
+    let (fault, hint) = match error {
+        rustls::Error::InvalidCertificate(error) => {
+            let (fault, hint) = certificate_fault(error);
+            return Some((format!("the TLS certificate of {host} is not trusted: {fault}"), hint));
+        }
+        rustls::Error::InvalidMessage(_) => {
+            ("it does not speak TLS", "check scheme, host and port of the base URL")
+        }
+        rustls::Error::AlertReceived(ProtocolVersion | HandshakeFailure) => (
+            "it shares no TLS version or cipher suite with edgecert",
+            "check the base URL; the server must support TLS 1.2 or 1.3",
+        ),
+        _ => return None,
+    };
+    Some((format!("no TLS connection to {host}: {fault}"), hint))
+}
+
+const CLOCK_HINT: &str =
+    "check the clock of this host; if it is right, the service needs another certificate";
+
+/// Why a certificate is not trusted, a clause whose subject it is, and what to do about it. Only an unknown issuer is a
+/// question of trust.
+fn certificate_fault(error: &CertificateError) -> (&'static str, &'static str) {
+    use CertificateError as E;
+    let other = |fault| (fault, "the service has to install another certificate");
+    match error {
+        E::UnknownIssuer => (
+            "its issuer is not in the trust store",
+            "if the service uses a private CA, pass its certificate with --ca-file",
+        ),
+        E::Expired | E::ExpiredContext { .. } => ("it has expired", CLOCK_HINT),
+        E::NotValidYet | E::NotValidYetContext { .. } => ("it is not valid yet", CLOCK_HINT),
+        E::NotValidForName | E::NotValidForNameContext { .. } => {
+            ("it is for another name", "check the host in the base URL; the certificate has to name it")
+        }
+        E::Other(error) => {
+            other(error.0.downcast_ref().map_or("it does not verify", crate::check::describe_path_error))
+        }
+        _ => other("it does not verify"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn only_an_unknown_issuer_suggests_a_ca_file() {
+        use CertificateError as E;
+        let is_ca = rustls::OtherError(Arc::new(webpki::Error::CaUsedAsEndEntity));
+        let other = rustls::OtherError(Arc::new(webpki::Error::BadDer));
+        let others = [E::Expired, E::NotValidYet, E::NotValidForName, E::BadEncoding];
+        for error in [E::UnknownIssuer, E::Other(is_ca), E::Other(other)].into_iter().chain(others) {
+            let (fault, hint) = certificate_fault(&error);
+            assert_eq!(hint.contains("--ca-file"), error == E::UnknownIssuer, "{fault}");
+        }
     }
 }

@@ -4,7 +4,6 @@
 //! open is read leniently. Nothing that leaves this module holds a secret, except a downloaded private key.
 
 mod client;
-mod connection;
 mod endpoints;
 mod envelope;
 mod error;

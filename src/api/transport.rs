@@ -13,9 +13,8 @@ use tokio::sync::MutexGuard;
 use tokio::time::timeout;
 
 use super::client::Client;
-use super::connection::connection_error;
 use super::error::AttemptError;
-use super::http::{http_client, tls};
+use super::http::{connection_error, http_client, tls};
 use super::limits::Limits;
 use super::listing::Element;
 use super::response::Response;
