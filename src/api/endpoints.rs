@@ -33,8 +33,10 @@ impl Client {
     /// Lists sites and records at the same time. Another run may make a record after the records were read, and bind a
     /// site to it before the sites are, so records are listed again if one is missing.
     pub(crate) async fn listing(&self) -> Result<Listing, RequestError> {
-        let (mut records, sites) = try_join(self.records(), self.sites()).await?;
-        if is_record_missing(&records, &sites) {
+        let (mut records, sites) = try_join(self.records::<Record>(), self.sites::<Site>()).await?;
+        let listed: HashSet<u64> = records.items.iter().map(|record| record.id).collect();
+        let is_record_missing = |site: &Site| site.cert_id.is_some_and(|id| !listed.contains(&id));
+        if records.gaps.is_empty() && sites.items.iter().any(is_record_missing) {
             records = self.records().await?;
         }
         Ok(Listing { records, sites })
@@ -118,11 +120,4 @@ impl Client {
             result => result,
         }
     }
-}
-
-/// Whether a site is bound to a record that a complete list of records lacks.
-fn is_record_missing(records: &List<Record>, sites: &List<Site>) -> bool {
-    let listed: HashSet<u64> = records.items.iter().map(|record| record.id).collect();
-    let mut bound = sites.items.iter().filter_map(|site| site.cert_id);
-    records.gaps.is_empty() && bound.any(|id| !listed.contains(&id))
 }

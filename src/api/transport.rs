@@ -9,7 +9,6 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, LOCATION, RETRY_AFT
 use reqwest::{Method, Version};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
-use tokio::sync::MutexGuard;
 use tokio::time::timeout;
 
 use super::client::Client;
@@ -76,18 +75,6 @@ struct Connection {
     is_http2: OnceLock<bool>,
     /// Held by the first request, whose response shows the version. Without it, each would open a connection of its own.
     first: tokio::sync::Mutex<()>,
-}
-
-impl Connection {
-    /// Waits until `is_http2` is known, or until this request is the one to find out, which keeps the guard until it has
-    /// a response.
-    async fn wait(&self) -> Option<MutexGuard<'_, ()>> {
-        if self.is_http2.get().is_some() {
-            return None;
-        }
-        let first = timeout(MAX_WAIT, self.first.lock()).await.ok()?;
-        self.is_http2.get().is_none().then_some(first)
-    }
 }
 
 impl Service {
@@ -164,7 +151,12 @@ impl Client {
         connection: &Connection,
         request: &Request,
     ) -> Result<Response<T>, AttemptError> {
-        let first = connection.wait().await;
+        // Until `is_http2` is known, waits for it, or holds the guard as the request that finds out.
+        let mut first = None;
+        if connection.is_http2.get().is_none() {
+            first = timeout(MAX_WAIT, connection.first.lock()).await.ok();
+            first.take_if(|_| connection.is_http2.get().is_some());
+        }
         let Service { base_url, api_key, peer, limits, .. } = &*self.service;
         let builder = connection.client.request(request.method.clone(), base_url.join(&request.path));
         let mut builder = builder.bearer_auth(api_key.expose()).header(ACCEPT, "application/json");
