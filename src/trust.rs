@@ -33,21 +33,17 @@ type LoadResult = Result<Arc<RootCertStore>, SettingsError>;
 impl TrustStores {
     /// Loads at least one root certificate until the deadline. A failure is remembered, too.
     pub(crate) fn load(&self, roots: &Roots, deadline: Deadline) -> LoadResult {
+        let reason = "it does not hold CA certificates in PEM only";
         let load = || match roots {
-            Roots::File(path) => of_file(path, deadline),
             Roots::System { named, file } => of_system(*named, file.as_deref(), deadline),
+            // In a named file, every certificate must be usable.
+            Roots::File(path) => match parse(&read(path, deadline)?) {
+                Some((roots, 0)) if !roots.is_empty() => Ok(roots),
+                _ => Err(unusable(path, reason, "name a file with CA certificates in PEM")),
+            },
         };
         let mut stores = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         stores.entry(roots.clone()).or_insert_with(|| load().map(Arc::new)).clone()
-    }
-}
-
-/// Loads a named file, in which every certificate must be usable.
-fn of_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, SettingsError> {
-    let reason = "it does not hold CA certificates in PEM only";
-    match parse(&read(path, deadline)?) {
-        Some((roots, 0)) if !roots.is_empty() => Ok(roots),
-        _ => Err(unusable(path, reason, "name a file with CA certificates in PEM")),
     }
 }
 
