@@ -292,15 +292,12 @@ fn ec(der: &[u8], parameters: Option<&[u8]>) -> Result<Parts, KeyError> {
 /// The public point of a scalar, uncompressed. ring takes a tenth of the instructions of the `p256` crate, but can only
 /// confirm a stored point.
 fn public_point(curve: &Curve, scalar: &[u8], stored: Option<&[u8]>) -> Option<Box<[u8]>> {
-    if let (KeyType::P256, Some(point)) = (&curve.key_type, stored) {
-        let (algorithm, random) = (&ECDSA_P256_SHA256_ASN1_SIGNING, SystemRandom::new());
-        if EcdsaKeyPair::from_private_key_and_public_key(algorithm, scalar, point, &random).is_ok() {
-            return Some(point.into());
-        }
-    }
-    Some(match curve.key_type {
-        KeyType::P256 => p256::SecretKey::from_slice(scalar).ok()?.public_key().to_sec1_bytes(),
-        KeyType::P384 => p384::SecretKey::from_slice(scalar).ok()?.public_key().to_sec1_bytes(),
+    let (algorithm, random) = (&ECDSA_P256_SHA256_ASN1_SIGNING, SystemRandom::new());
+    let pair = |point| EcdsaKeyPair::from_private_key_and_public_key(algorithm, scalar, point, &random);
+    Some(match (&curve.key_type, stored) {
+        (KeyType::P256, Some(point)) if pair(point).is_ok() => point.into(),
+        (KeyType::P256, _) => p256::SecretKey::from_slice(scalar).ok()?.public_key().to_sec1_bytes(),
+        (KeyType::P384, _) => p384::SecretKey::from_slice(scalar).ok()?.public_key().to_sec1_bytes(),
         _ => p521::SecretKey::from_slice(scalar).ok()?.public_key().to_sec1_bytes(),
     })
 }

@@ -67,22 +67,21 @@ const KEY_USAGE: &str = "keyUsage";
 const EXTENDED_KEY_USAGE: &str = "extKeyUsage";
 const BASIC_CONSTRAINTS: &str = "basicConstraints";
 
-const SERVER_AUTH: &[u8] = &oid!(raw 1.3.6.1.5.5.7.3.1);
-const ANY_PURPOSE: &[u8] = &oid!(raw 2.5.29.37.0);
-
 impl Usage {
     pub(super) fn add(&mut self, extension: &X509Extension<'_>) {
         let known = EXTENSIONS.iter().find(|(oid, ..)| *oid == extension.oid);
         match (known, extension.parsed_extension()) {
-            (Some((_, EXTENDED_KEY_USAGE, _)), _) => match ExtendedKeyUsage::from_der(extension.value) {
-                Some(usage) => self.extended_key_usage = Some(usage),
-                None => self.unreadable.push(EXTENDED_KEY_USAGE),
-            },
+            (_, ParsedExtension::ExtendedKeyUsage(usage)) if is_list_of_oids(extension.value) => {
+                let (server_auth, any) = (usage.server_auth, usage.any);
+                self.extended_key_usage = Some(ExtendedKeyUsage { server_auth, any });
+            }
             (_, ParsedExtension::KeyUsage(usage)) if only(BIT_STRING, extension.value).is_some() => {
                 self.key_usage = Some(usage.flags);
             }
             (_, ParsedExtension::BasicConstraints(_)) if only(SEQUENCE, extension.value).is_some() => {}
-            (Some((_, name @ (KEY_USAGE | BASIC_CONSTRAINTS), _)), _) => self.unreadable.push(name),
+            (Some((_, name @ (KEY_USAGE | EXTENDED_KEY_USAGE | BASIC_CONSTRAINTS), _)), _) => {
+                self.unreadable.push(name);
+            }
             _ => self.is_precertificate |= extension.oid == CT_POISON,
         }
         let id = || extension.oid.to_id_string();
@@ -96,12 +95,8 @@ impl Usage {
     }
 }
 
-impl ExtendedKeyUsage {
-    /// Parses the extension. x509-parser would accept values of other types as object identifiers.
-    fn from_der(value: &[u8]) -> Option<Self> {
-        let purposes = elements(only(SEQUENCE, value)?)?;
-        let has = |id: &[u8]| purposes.iter().any(|purpose| purpose.content == id);
-        let is_valid = purposes.iter().all(|purpose| purpose.tag == OID && !purpose.content.is_empty());
-        is_valid.then(|| Self { server_auth: has(SERVER_AUTH), any: has(ANY_PURPOSE) })
-    }
+/// Whether a value is a `SEQUENCE OF OBJECT IDENTIFIER`. x509-parser would accept elements of other types.
+fn is_list_of_oids(value: &[u8]) -> bool {
+    let oids = only(SEQUENCE, value).and_then(elements);
+    oids.is_some_and(|oids| oids.iter().all(|oid| oid.tag == OID && !oid.content.is_empty()))
 }
