@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use webpki::{EndEntityCert, Error};
 
 use super::CertificateError;
-use crate::der::{Element, GENERALIZED_TIME, UTC_TIME, elements, read};
+use crate::der::{Element, elements, read};
 
 /// The largest certificate that webpki accepts; OpenSSL's limit for a whole chain is higher.
 const MAX_BYTES: usize = 0xffff;
@@ -14,9 +14,11 @@ const MAX_BYTES: usize = 0xffff;
 /// Position of `validity` in a `TBSCertificate`, after the optional version (RFC 5280, section 4.1).
 const VALIDITY: usize = 3;
 
-/// The tags of `version` and `extensions`.
+/// The tags of `version` and `extensions`, and of times.
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
 
 /// Returns why webpki cannot read a certificate. It compares tags that x509-parser ignores.
 pub(super) fn fault(certificate: &[u8]) -> Option<Error> {
@@ -30,20 +32,19 @@ pub(super) fn check(certificate: &[u8]) -> Result<(), CertificateError> {
     if certificate.len() > MAX_BYTES {
         return Err(CertificateError::Forbidden("more than 65,535 bytes"));
     }
-    let (times, mut extensions) = fields(certificate).ok_or(CertificateError::Malformed)?;
+    let (times, ids) = fields(certificate).ok_or(CertificateError::Malformed)?;
     if !times.iter().all(is_valid_time) {
         let found = "a time that is not of the form YYMMDDHHMMSSZ or YYYYMMDDHHMMSSZ";
         return Err(CertificateError::Forbidden(found));
     }
-    let mut seen = BTreeSet::new();
-    if !extensions.all(|id| seen.insert(id)) {
+    if ids.iter().collect::<BTreeSet<_>>().len() < ids.len() {
         return Err(CertificateError::Forbidden("an extension that occurs more than once"));
     }
     Ok(())
 }
 
 /// The times of a certificate, and the identifiers of its extensions.
-fn fields(certificate: &[u8]) -> Option<(Vec<Element<'_>>, impl Iterator<Item = &[u8]>)> {
+fn fields(certificate: &[u8]) -> Option<(Vec<Element<'_>>, Vec<&[u8]>)> {
     let (certificate, _) = read(certificate)?;
     let (tbs, _) = read(certificate.content)?;
     let tbs = elements(tbs.content)?;
@@ -53,9 +54,8 @@ fn fields(certificate: &[u8]) -> Option<(Vec<Element<'_>>, impl Iterator<Item = 
         Some(field) => elements(read(field.content)?.0.content)?,
         None => Vec::new(),
     };
-    let ids: Option<Vec<_>> =
-        extensions.iter().map(|extension| Some(read(extension.content)?.0.content)).collect();
-    Some((elements(validity.content)?, ids?.into_iter()))
+    let ids = extensions.iter().map(|extension| Some(read(extension.content)?.0.content));
+    Some((elements(validity.content)?, ids.collect::<Option<_>>()?))
 }
 
 /// Whether a time has the form `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ` (RFC 5280, section 4.1.2.5). Years before 2050 may be
