@@ -74,8 +74,7 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
         exit_after(limit, ui);
     }
     let confirm = |question: &str| ui.confirm(question);
-    let progress = ui.progress();
-    let interaction = Interaction { confirm: ui.is_interactive().then_some(&confirm), progress: &progress };
+    let interaction = Interaction { confirm: ui.is_interactive().then_some(&confirm), progress: &ui };
     let report = cmd::run(command_line, context, interaction);
     ui.claim_output();
     let exit_code = match ui.print_report(&report) {

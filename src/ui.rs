@@ -8,11 +8,10 @@ use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 use std::thread::{self, ThreadId};
 
-use self::progress_line::ProgressLine;
 use crate::env::Env;
 use crate::error::{CommandError, ErrorKind};
 use crate::file;
-use crate::progress::Progress;
+use crate::progress::{Phase, Progress};
 use crate::report::{Report, Style, error_lines, warning_line};
 use crate::text::ascii;
 
@@ -64,9 +63,17 @@ impl Ui {
         printed
     }
 
-    /// Prints text to standard output.
+    /// Prints text to standard output. A pipe that its reader has closed is not an error.
     pub fn print(&self, text: &str) -> Result<(), CommandError> {
-        write_output(&encode(text, self.stdout))
+        match write(io::stdout(), &encode(text, self.stdout)) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                let message = format_args!("cannot write standard output: {}", file::reason(&error));
+                let hint =
+                    "the output is incomplete; free some space or redirect it, then run the command again";
+                Err(CommandError::new(ErrorKind::NoInput, message).hint(hint))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Prints an error, and returns its exit code.
@@ -99,11 +106,6 @@ impl Ui {
         read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
     }
 
-    /// Returns what shows the progress on standard error, or nothing unless that is a terminal.
-    pub fn progress(&self) -> impl Progress + use<> {
-        ProgressLine { is_shown: self.shows_progress }
-    }
-
     /// Starts logging to standard error: warnings, with `-v` also steps, with `-vv` everything.
     pub fn start_log(&self, verbosity: u8) {
         let level = match verbosity {
@@ -111,7 +113,7 @@ impl Ui {
             1 => log::LevelFilter::Info,
             _ => log::LevelFilter::Trace,
         };
-        if log::set_logger(Box::leak(Box::new(Logger { style: self.stderr }))).is_ok() {
+        if log::set_logger(Box::leak(Box::new(*self))).is_ok() {
             log::set_max_level(level);
         }
     }
@@ -141,28 +143,21 @@ fn encode(text: &str, style: Style) -> Cow<'_, str> {
     if style.unicode { text.into() } else { ascii(text) }
 }
 
-/// Writes to standard output. A pipe that its reader has closed is not an error.
-fn write_output(text: &str) -> Result<(), CommandError> {
-    match write(io::stdout(), text) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let message = format_args!("cannot write standard output: {}", file::reason(&error));
-            let hint = "the output is incomplete; free some space or redirect it, then run the command again";
-            Err(CommandError::new(ErrorKind::NoInput, message).hint(hint))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Writes and flushes the text. Errors of standard error are ignored: there is nowhere left to report them.
 fn write(mut stream: impl io::Write, text: &str) -> io::Result<()> {
     stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
 }
 
-struct Logger {
-    style: Style,
+/// Shows progress on standard error if that is a terminal.
+impl Progress for Ui {
+    fn enter(&self, phase: Phase) {
+        if self.shows_progress {
+            progress_line::show(phase);
+        }
+    }
 }
 
-impl log::Log for Logger {
+impl log::Log for Ui {
     /// Drops the messages of libraries.
     fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
         metadata.target().starts_with("edgecert")
@@ -170,7 +165,7 @@ impl log::Log for Logger {
 
     fn log(&self, record: &log::Record<'_>) {
         if self.enabled(record.metadata()) {
-            progress_line::write_above(&encode(&format!("edgecert: {}\n", record.args()), self.style));
+            progress_line::write_above(&encode(&format!("edgecert: {}\n", record.args()), self.stderr));
         }
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::write;
-use crate::progress::{Phase, Progress};
+use crate::progress::Phase;
 use crate::text::count;
 
 /// Erases the line that the cursor is on.
@@ -13,17 +13,11 @@ const ERASE: &str = "\r\u{1b}[2K";
 /// The line, while a run shows one.
 static LINE: Mutex<Option<String>> = Mutex::new(None);
 
-/// Shows the progress of a run on a terminal.
-pub(super) struct ProgressLine {
-    pub(super) is_shown: bool,
-}
-
-impl Progress for ProgressLine {
-    fn enter(&self, phase: Phase) {
-        if self.is_shown && !matches!(phase, Phase::Lineages { total: 0..=1, .. }) {
-            let mut shown = line();
-            let _ = write(io::stderr(), &format!("{ERASE}{}", shown.insert(text(phase))));
-        }
+/// Replaces the line.
+pub(super) fn show(phase: Phase) {
+    if !matches!(phase, Phase::Lineages { total: 0..=1, .. }) {
+        let mut shown = line();
+        let _ = write(io::stderr(), &format!("{ERASE}{}", shown.insert(text(phase))));
     }
 }
 
