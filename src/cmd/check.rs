@@ -17,11 +17,10 @@ pub(crate) fn run(args: &CheckArgs, context: &Context, report: &mut Report) -> R
     let source = source::find(&args.certificate, env)?;
     report.deployed.source = Some(SourceReport::new(&source));
     let deadline = file::default_deadline();
-    let roots = match TrustPolicy::new(args.trust_anchors.clone(), env) {
-        TrustPolicy::Required(roots) => Some(roots),
+    let store = match TrustPolicy::new(args.trust_anchors.clone(), env) {
+        TrustPolicy::Required(roots) => Some(TrustStores::default().load(&roots, deadline)?),
         TrustPolicy::Advisory(_) | TrustPolicy::Off => None,
     };
-    let store = roots.map(|roots| TrustStores::default().load(&roots, deadline)).transpose()?;
     let bundle = bundle::load(&source.files, deadline)?;
     report.deployed.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
     let directory = source.acme_directory();

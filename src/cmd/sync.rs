@@ -29,18 +29,13 @@ pub(crate) fn run(args: &SyncArgs, context: &Context, progress: &dyn Progress, r
             .kubernetes
             .then(|| Selection { namespaces: args.namespaces.clone(), selector: args.selector.clone() }),
     };
-    match sync::run(&options, context, progress) {
-        Ok(summary) => {
-            summary.report(report);
-            let recorded = record(args, context, report);
-            report.record(recorded.map_err(CommandError::from));
-        }
-        Err(error) => {
-            report.fail(error);
-            if let Err(error) = record(args, context, report) {
-                log::info!("{error}");
-            }
-        }
+    let result = sync::run(&options, context, progress).map(|summary| summary.report(report));
+    let has_run = result.is_ok();
+    report.record(result);
+    match record(args, context, report) {
+        Err(error) if has_run => report.fail(error),
+        Err(error) => log::info!("{error}"),
+        Ok(()) => {}
     }
     if let Err(error) = send_heartbeat(report, context) {
         log_warning("sync", &error);
@@ -71,20 +66,19 @@ pub(crate) fn run_one(
     let configuration = context.configuration().require_valid()?;
     let targets = inventory::targets(configuration, source);
     report.deployed.lineage = targets.first().map(|(source, _)| state::lineage_name(source));
-    let sync_target = |(source, entry): &(Source, _), report: &mut Report| {
-        let Some(summary) = sync::run_one((source, *entry), context, progress)? else {
-            let target = (vec![(source.clone(), *entry)], Origin::Hook);
-            return deploy(&DeployArgs::default(), target, context, progress, report);
-        };
-        summary.report_one(report);
-        Ok(())
-    };
     let accounts: Vec<_> = targets.iter().map(|(_, entry)| Account::of(configuration, *entry)).collect();
     let mut reports = Vec::new();
-    for (target, account) in targets.iter().zip(&accounts) {
+    for (target, account) in targets.into_iter().zip(&accounts) {
         let mut own = Report::new(report.command());
-        let result = sync_target(target, &mut own);
-        own.record(result);
+        match sync::run_one((&target.0, target.1), context, progress) {
+            Ok(Some(summary)) => summary.report_one(&mut own),
+            Ok(None) => {
+                let target = (vec![target], Origin::Hook);
+                let result = deploy(&DeployArgs::default(), target, context, progress, &mut own);
+                own.record(result);
+            }
+            Err(error) => own.fail(error),
+        }
         reports.push((account.label(&accounts), own));
     }
     report.add_accounts(reports);
