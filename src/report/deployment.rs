@@ -39,7 +39,7 @@ pub(super) fn blocks(report: &Report) -> Vec<Block> {
             let mut steps: Vec<Line> = checked(&body.checks).into_iter().collect();
             steps.extend(uploads(body));
             steps.extend(sites(&body.sites));
-            let (is_empty, elapsed) = (steps.is_empty(), people::elapsed(report.elapsed()));
+            let (is_empty, elapsed) = (steps.is_empty(), people::elapsed(report.start.elapsed()));
             blocks.push(Block::Lines(steps));
             match nothing_to_do(body) {
                 _ if is_empty && body.certificate.is_none() => {}
@@ -55,21 +55,19 @@ pub(super) fn blocks(report: &Report) -> Vec<Block> {
 /// The line of a finding. An error gives the hint of a failed one.
 fn check(finding: &Finding) -> Line {
     let hint = finding.hint.as_ref().filter(|_| finding.status != Status::Fail).map(ToString::to_string);
-    finding_line(&finding.check, finding.status, &finding.detail, hint.as_deref())
+    finding_line(finding.check.to_string(), finding.status, &finding.detail, hint.as_deref())
 }
 
 /// Says that no site needs anything, so that nothing was sent or would be.
 fn nothing_to_do(report: &Deployed) -> Option<&'static str> {
-    let outcomes = || report.sites.iter().map(|site| &site.outcome);
-    let is_current = |outcome: &Outcome| matches!(outcome, Outcome::Served | Outcome::Synced);
-    if report.changed || report.sites.is_empty() || !report.uploads.is_empty() {
-        None
-    } else if outcomes().all(is_current) {
-        Some("nothing to do: every site has this certificate")
-    } else if outcomes().all(|outcome| is_current(outcome) || *outcome == Outcome::Superseded) {
-        Some("nothing to do")
-    } else {
-        None
+    let are_all = |wanted: &[Outcome]| report.sites.iter().all(|site| wanted.contains(&site.outcome));
+    match () {
+        () if report.changed || report.sites.is_empty() || !report.uploads.is_empty() => None,
+        () if are_all(&[Outcome::Served, Outcome::Synced]) => {
+            Some("nothing to do: every site has this certificate")
+        }
+        () if are_all(&[Outcome::Served, Outcome::Synced, Outcome::Superseded]) => Some("nothing to do"),
+        () => None,
     }
 }
 
@@ -180,31 +178,29 @@ fn sign(site: &SiteReport) -> Sign {
 fn planned(steps: &[Step], report: &Deployed) -> [Block; 2] {
     let mut rows: Vec<Line> =
         checked(&report.checks).filter(|line| line.sign == Sign::Failed).into_iter().collect();
-    let mut counts: HashMap<&str, usize> = HashMap::new();
+    let mut counts: HashMap<String, usize> = HashMap::new();
     // Those that have the certificate, by account and record.
     let mut unchanged: BTreeMap<_, Vec<&Domain>> = BTreeMap::new();
     for site in report.sites.iter().filter(|site| matches!(site.outcome, Outcome::Served | Outcome::Synced)) {
         unchanged.entry((site.service.as_deref(), site.cert_id)).or_default().push(&site.domain);
     }
     for ((service, cert_id), sites) in unchanged {
-        *counts.entry("unchanged").or_default() += sites.len();
+        *counts.entry("unchanged".into()).or_default() += sites.len();
         let record = cert_id.map(|id| format!(" ({id} is this certificate)")).unwrap_or_default();
         let text = format!("{}{record}{}", list(&sites), at(service));
         rows.push(Line::new(Sign::Unchanged, &"unchanged", text));
     }
     for step in steps {
         let (sign, word) = match step.action {
-            StepAction::Create => (Sign::Create, "create"),
-            StepAction::Upload => (Sign::Create, "upload"),
-            StepAction::Replace => (Sign::Replace, "replace"),
-            StepAction::Bind => (Sign::Replace, "bind"),
-            StepAction::Leave if !step.is_blocked => (Sign::Skipped, "skipped"),
-            StepAction::Leave | StepAction::Guard => (Sign::Warning, "blocked"),
+            StepAction::Create | StepAction::Upload => (Sign::Create, step.action.to_string()),
+            StepAction::Replace | StepAction::Bind => (Sign::Replace, step.action.to_string()),
+            StepAction::Leave if !step.is_blocked => (Sign::Skipped, "skipped".into()),
+            StepAction::Leave | StepAction::Guard => (Sign::Warning, "blocked".into()),
         };
-        // A step without a site counts as one.
-        *counts.entry(word).or_default() += step.sites.len().max(1);
         let summary = format!("{}{}", step.summary, at(step.service.as_deref()));
         rows.push(Line { notes: served_now(step, report), ..Line::new(sign, &word, summary) });
+        // A step without a site counts as one.
+        *counts.entry(word).or_default() += step.sites.len().max(1);
     }
     let last = match nothing_to_do(report) {
         Some(sentence) => sentence.to_owned(),

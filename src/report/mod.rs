@@ -7,7 +7,6 @@ mod table;
 mod text;
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -32,7 +31,7 @@ const VERSION: u8 = 1;
 #[derive(Debug)]
 pub struct Report {
     command: &'static str,
-    start: Start,
+    pub(crate) start: Start,
     /// What the deployment of a lineage did; nothing for commands that deploy none.
     pub(crate) deployed: Deployed,
     /// Further fields of the JSON object.
@@ -182,11 +181,6 @@ impl Report {
     pub(crate) fn most_severe_error(&self) -> Option<&CommandError> {
         let kind = self.kind()?;
         self.errors.iter().find(|error| error.kind() == kind)
-    }
-
-    /// The time since the command began.
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.start.elapsed()
     }
 
     /// The reports of the lineages that were deployed, or of the one lineage.

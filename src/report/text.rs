@@ -77,12 +77,7 @@ impl<T: Into<String>> From<T> for Block {
 }
 
 /// The line of a finding: sign, subject and detail, with what to do about it on a line of its own.
-pub(crate) fn finding_line(
-    subject: &impl ToString,
-    status: Status,
-    detail: &str,
-    remedy: Option<&str>,
-) -> Line {
+pub(crate) fn finding_line(word: String, status: Status, detail: &str, remedy: Option<&str>) -> Line {
     let sign = match status {
         Status::Ok => Sign::Ok,
         Status::Warn => Sign::Warning,
@@ -90,20 +85,20 @@ pub(crate) fn finding_line(
         Status::Skipped => Sign::Skipped,
     };
     let notes = remedy.map(|remedy| format!("hint: {remedy}")).into_iter().collect();
-    Line { sign, word: subject.to_string(), text: detail.to_owned(), notes }
+    Line { sign, word, text: detail.to_owned(), notes }
 }
 
 /// Counts findings: `1 failed, 1 warning, 5 passed`.
 pub(crate) fn finding_counts(statuses: impl Iterator<Item = Status>) -> String {
     let statuses: Vec<Status> = statuses.collect();
     let parts = [Status::Fail, Status::Warn, Status::Ok, Status::Skipped].into_iter().filter_map(|wanted| {
-        let number = statuses.iter().filter(|status| **status == wanted).count();
-        (number > 0).then(|| match wanted {
-            Status::Fail => format!("{number} failed"),
-            Status::Warn => count(number, "warning"),
-            Status::Ok => format!("{number} passed"),
-            Status::Skipped => format!("{number} skipped"),
-        })
+        match (statuses.iter().filter(|status| **status == wanted).count(), wanted) {
+            (0, _) => None,
+            (number, Status::Fail) => Some(format!("{number} failed")),
+            (number, Status::Warn) => Some(count(number, "warning")),
+            (number, Status::Ok) => Some(format!("{number} passed")),
+            (number, Status::Skipped) => Some(format!("{number} skipped")),
+        }
     });
     parts.collect::<Vec<_>>().join(", ")
 }

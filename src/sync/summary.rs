@@ -198,7 +198,7 @@ impl Summary {
         let parts = parts.iter().filter(|(number, _)| *number > 0);
         let parts: Vec<String> = parts.map(|(number, word)| format!("{number} {word}")).collect();
         if total > 0 {
-            let (total, elapsed) = (count(total, "lineage"), people::elapsed(report.elapsed()));
+            let (total, elapsed) = (count(total, "lineage"), people::elapsed(report.start.elapsed()));
             report.push(format!("{total}: {} ({elapsed})", parts.join(", ")));
         }
     }

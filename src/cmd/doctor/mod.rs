@@ -81,7 +81,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) -> 
     let with = |status| findings.iter().filter(move |finding| finding.status == status);
     let next = with(Status::Fail).chain(with(Status::Warn)).find_map(|finding| finding.remedy.clone());
     let line = |finding: &DoctorFinding| {
-        finding_line(&finding.subject, finding.status, &finding.detail, finding.remedy.as_deref())
+        finding_line(finding.subject.to_string(), finding.status, &finding.detail, finding.remedy.as_deref())
     };
     report.push(Block::Lines(findings.iter().map(line).collect()));
     report.push(finding_counts(findings.iter().map(|finding| finding.status)));
