@@ -10,10 +10,8 @@ use tokio::sync::oneshot;
 
 /// The system refuses what the runtime needs, such as another open file.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("cannot start the event loop: {reason}")]
-pub(crate) struct RuntimeError {
-    reason: String,
-}
+#[error("cannot start the event loop: {0}")]
+pub(crate) struct RuntimeError(String);
 
 /// A single-threaded runtime.
 pub(crate) struct Runtime(tokio::runtime::Runtime);
@@ -30,7 +28,7 @@ impl Runtime {
     }
 
     fn start(builder: &mut tokio::runtime::Builder) -> Result<Self, RuntimeError> {
-        let failed = |error: io::Error| RuntimeError { reason: crate::file::reason(&error) };
+        let failed = |error: io::Error| RuntimeError(crate::file::reason(&error));
         builder.build().map(Self).map_err(failed)
     }
 

@@ -91,7 +91,7 @@ impl Invocation {
             None if deploy.certificate.is_given() || is_hook(env) || common.json => {
                 ("deploy", Command::Deploy(deploy))
             }
-            None => return Self::NoCommand(Cli::help(width)),
+            None => return Self::NoCommand(Cli::root().term_width(width).render_help().to_string()),
         };
         let (config, verbosity) = (common.config, common.verbose);
         Self::Command(Box::new(CommandLine { name, command, config, verbosity }))

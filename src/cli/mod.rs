@@ -144,11 +144,6 @@ impl Cli {
         clap::Command::new(NAME).version(env!("EDGECERT_VERSION")).render_version()
     }
 
-    /// The short help.
-    pub(crate) fn help(width: usize) -> String {
-        Self::root().term_width(width).render_help().to_string()
-    }
-
     /// The definition. The short help omits the flags of `deploy`, so that it fits a terminal.
     fn root() -> clap::Command {
         Self::command().mut_args(|flag| {
@@ -165,11 +160,9 @@ pub fn definition() -> clap::Command {
 
 /// Returns a flag of `deploy` that precedes a subcommand, where it would be ignored.
 fn misplaced_flag(matches: &clap::ArgMatches) -> Option<String> {
-    let is_given = |id: &str| {
-        matches!(matches.try_contains_id(id), Ok(true))
-            && matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine)
-    };
     let flags = DeployArgs::augment_args(clap::Command::new(""));
-    let mut flags = flags.get_arguments().filter(|flag| is_given(flag.get_id().as_str()));
-    flags.next().and_then(|flag| flag.get_long().map(str::to_owned))
+    let is_given = |flag: &&clap::Arg| {
+        matches.value_source(flag.get_id().as_str()) == Some(clap::parser::ValueSource::CommandLine)
+    };
+    flags.get_arguments().find(is_given).and_then(|flag| flag.get_long().map(str::to_owned))
 }

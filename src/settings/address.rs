@@ -1,4 +1,4 @@
-//! The base URL of the service, and edge addresses that replace those of the sites' `cname`.
+//! The base URL of the service, the URL of the heartbeat, and edge addresses that replace those of the sites' `cname`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,11 +7,13 @@ use std::str::FromStr;
 use reqwest::Url;
 use serde::Serialize;
 
+use super::{Proxy, SettingsError};
+use crate::env::Env;
 use crate::names::Domain;
 
 /// Base URL of the service: https, or plain http on loopback; without credentials; ends in a slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BaseUrl(Url);
+pub(crate) struct BaseUrl(pub(super) Url);
 
 /// `HOST:PORT` of each edge to verify, at least one, separated by commas; IPv6 addresses are in brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,10 +25,6 @@ impl BaseUrl {
         let mut url = self.0.clone();
         url.set_path(&format!("{}{}", self.0.path(), path.trim_start_matches('/')));
         url
-    }
-
-    pub(super) fn as_url(&self) -> &Url {
-        &self.0
     }
 
     /// Whether requests are sent without TLS, which is allowed on loopback only.
@@ -58,7 +56,7 @@ impl FromStr for BaseUrl {
 
 /// Parses the URL of a server that secrets are sent to: https, or plain http to this machine. It holds nothing that `Url`
 /// would drop or encode.
-pub(super) fn private_url(text: &str) -> Result<Url, &'static str> {
+fn private_url(text: &str) -> Result<Url, &'static str> {
     const EXPECTED: &str = "expected a URL such as https://HOST";
     let is_encoded = !text.contains(|c: char| c.is_whitespace() || c.is_control());
     let url = Url::parse(text).ok().filter(|url| is_encoded && url.port() != Some(0)).ok_or(EXPECTED)?;
@@ -75,6 +73,37 @@ pub(super) fn private_url(text: &str) -> Result<Url, &'static str> {
 
 pub(super) fn has_credentials(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
+}
+
+/// The URL that is called after each `sync`: https, or plain http on loopback. Anyone who knows it can send heartbeats for
+/// this host, so it is a secret: errors do not show it, and it has no `Debug`, so that nothing prints it.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct HeartbeatUrl(Url);
+
+impl HeartbeatUrl {
+    /// The URL to call after a run: appends the exit code to the path, before any query.
+    pub(crate) fn with_exit_code(&self, exit_code: u8) -> Url {
+        let mut url = self.0.clone();
+        // Only URLs without a host, such as `mailto:`, have no segments.
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().push(&exit_code.to_string());
+        }
+        url
+    }
+
+    /// The proxy through which it is called; `None`: directly.
+    pub(crate) fn proxy(&self, env: &Env) -> Result<Option<Proxy>, SettingsError> {
+        Proxy::find(&self.0, None, env)
+    }
+}
+
+impl FromStr for HeartbeatUrl {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let url = private_url(text)?;
+        if url.fragment().is_some() { Err("it has a fragment, which is never sent") } else { Ok(Self(url)) }
+    }
 }
 
 impl EdgeAddresses {
@@ -166,6 +195,43 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(text.parse::<EdgeAddresses>().is_ok(), accepted, "{text}");
+        }
+    }
+
+    #[test]
+    fn exit_code_is_the_last_segment() {
+        for (url, called) in [
+            ("https://hc.example", "https://hc.example/75"),
+            ("https://hc.example/", "https://hc.example/75"),
+            ("https://hc.example/ping/abc", "https://hc.example/ping/abc/75"),
+            ("https://hc.example/ping/abc/", "https://hc.example/ping/abc/75"),
+            ("https://hc.example:8443/abc?create=1&x=/", "https://hc.example:8443/abc/75?create=1&x=/"),
+            ("https://hc.example?msg=a%20b", "https://hc.example/75?msg=a%20b"),
+            ("https://hc.example/a%2Fb", "https://hc.example/a%2Fb/75"),
+            ("https://user:word@hc.example/abc", "https://user:word@hc.example/abc/75"),
+            ("http://[::1]:8000/abc", "http://[::1]:8000/abc/75"),
+        ] {
+            assert_eq!(url.parse::<HeartbeatUrl>().unwrap().with_exit_code(75).as_str(), called);
+        }
+    }
+
+    #[test]
+    fn invalid_urls_are_refused_but_not_shown() {
+        for (url, expected) in [
+            ("http://hc.example/secret", PLAIN_HTTP),
+            ("http://192.168.0.1/secret", PLAIN_HTTP),
+            ("https://hc.example/secret#now", "it has a fragment, which is never sent"),
+            ("ftp://hc.example/secret", NOT_A_URL),
+            ("mailto:secret@hc.example", NOT_A_URL),
+            ("hc.example/secret", NOT_A_URL),
+            ("https://hc.example/a secret", NOT_A_URL),
+            ("https://hc.example:0/secret", NOT_A_URL),
+            ("https://", NOT_A_URL),
+            ("", NOT_A_URL),
+        ] {
+            let error = url.parse::<HeartbeatUrl>().err().unwrap();
+            assert_eq!(error, expected, "{url}");
+            assert!(!error.contains("secret/") && !error.contains("hc.example"));
         }
     }
 }

@@ -15,7 +15,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::{Connection, HeartbeatUrl, Layer, Program, SettingsError};
-use super::{heartbeat_url, layer, on_failure};
+use super::{layer, on_failure};
 use crate::env::Env;
 use crate::file;
 use crate::names::{Domain, NotADomain};
@@ -159,8 +159,9 @@ struct Keys {
     domains: Vec<Domain>,
 }
 
+pub(super) const HEARTBEAT_URL: &str = "heartbeat_url";
 /// Keys of the file other than settings.
-const GLOBAL_KEYS: [&str; 3] = [on_failure::KEY, heartbeat_url::KEY, "lineage"];
+const GLOBAL_KEYS: [&str; 3] = [on_failure::KEY, HEARTBEAT_URL, "lineage"];
 /// Keys of a `[[lineage]]` other than settings.
 const LINEAGE_KEYS: [&str; 4] = ["path", "cert", "key", "domains"];
 
@@ -185,7 +186,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Configuration {
         Err(error) => {
             parser.syntax_fault(text, &error);
             // A run needs these even then: whom to notify of the failure, and where to record it.
-            let keys = [on_failure::KEY, heartbeat_url::KEY, STATE_DIR].into_iter();
+            let keys = [on_failure::KEY, HEARTBEAT_URL, STATE_DIR].into_iter();
             keys.filter_map(|key| Some((Spanned::new(0..0, key.into()), find(text, key)?))).collect()
         }
     };

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::api_key::{self, KeyLocation};
 use super::configuration::{self, Origins};
-use super::{Configuration, Layer, Layers, Proxy, SettingsError, default_text, heartbeat_url, on_failure};
+use super::{Configuration, Layer, Layers, Proxy, SettingsError, default_text, on_failure};
 use crate::env::Env;
 use crate::file::recorded_path;
 use crate::text::{count, path};
@@ -25,7 +25,7 @@ pub(crate) struct EffectiveSetting {
     pub(crate) lineage: Option<String>,
     /// `None` if it is unset without a default, or invalid.
     pub(crate) value: Option<String>,
-    /// The flag, variable, file or line that has it; `default` if nothing sets it.
+    /// The flag, variable, file or line that has it, or `default`.
     pub(crate) origin: String,
     /// Why it is invalid, or missing although it is required.
     pub(crate) error: Option<SettingsError>,
@@ -34,7 +34,7 @@ pub(crate) struct EffectiveSetting {
 impl EffectiveSetting {
     fn new(key: &str, value: Result<Option<String>, SettingsError>, origin: Option<String>) -> Self {
         let (value, error) = value.map_or_else(|error| (None, Some(error)), |value| (value, None));
-        let origin = origin.unwrap_or_else(|| "default".into());
+        let origin = origin.unwrap_or_else(|| "default".to_owned());
         Self { key: key.to_owned(), lineage: None, value, origin, error }
     }
 }
@@ -53,7 +53,7 @@ pub(crate) fn effective(
     // There may be a secret among the arguments.
     let program = file.on_failure.as_ref().map(|program| path(&program.name));
     let url = file.heartbeat_url.as_ref().map(|_| "set, not shown".to_owned());
-    settings.extend([(on_failure::KEY, program), (heartbeat_url::KEY, url)].map(|(key, value)| {
+    settings.extend([(on_failure::KEY, program), (configuration::HEARTBEAT_URL, url)].map(|(key, value)| {
         let found = find(key, &file.layer, &file.origins);
         EffectiveSetting { value, ..found.unwrap_or_else(|| EffectiveSetting::new(key, Ok(None), None)) }
     }));
@@ -87,7 +87,7 @@ fn setting(key: &str, layers: &Layers<'_>) -> EffectiveSetting {
     found.unwrap_or_else(|| {
         let (value, variable) = match key {
             "base_url" => (Err(SettingsError::no_base_url()), None),
-            "proxy" => match layers.base_url().map(|url| Proxy::find(url.as_url(), None, layers.env)) {
+            "proxy" => match layers.base_url().map(|url| Proxy::find(&url.0, None, layers.env)) {
                 Ok(Ok(Some(proxy))) => (Ok(Some(proxy.text())), proxy.variable),
                 Ok(Err(error)) => (Err(error), None),
                 Ok(Ok(None)) | Err(_) => (Ok(None), None),

@@ -19,8 +19,6 @@ use super::value::{parse_switch, quiet, switch, verify};
 use super::{BaseUrl, EdgeAddresses, ProxySetting, RecordName, Seconds, Verify};
 use crate::file::recorded_path::{self, serialize as as_path};
 
-/// Prefix of the environment variables.
-const PREFIX: &str = "EDGECERT_";
 const HEADING: &str = "Settings (flag, variable or file)";
 
 // All that `certs` and `sites` take.
@@ -120,6 +118,28 @@ pub(crate) struct Layer {
     pub(crate) skip_unmatched: Option<bool>,
 }
 
+// Guards that a run overrides, for the certificate of that run only. No doc comment: clap would take it for the summary
+// of every command that has these flags.
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[group(skip)]
+#[command(next_help_heading = "Guard overrides")]
+#[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "four separate guards")]
+pub(crate) struct Guards {
+    /// Replace a record even if another site bound to it loses coverage
+    #[arg(long)]
+    pub(crate) allow_shrink: bool,
+    /// Replace a certificate that was issued later than this one
+    #[arg(long)]
+    pub(crate) allow_older: bool,
+    /// Replace a record that the service issues and renews itself (type lets)
+    #[arg(long)]
+    pub(crate) replace_lets: bool,
+    /// Replace a record even if the service's listing is incomplete; other sites may lose coverage
+    #[arg(long)]
+    pub(crate) allow_partial: bool,
+}
+
 impl Layer {
     /// Reads one setting. A key that is unknown sets nothing.
     pub(super) fn one(key: &str, value: Value) -> Result<Self, serde_json::Error> {
@@ -157,7 +177,7 @@ impl Layer {
 
 /// The environment variable of a setting, such as `EDGECERT_BASE_URL`.
 pub(super) fn variable(key: &str) -> String {
-    format!("{PREFIX}{}", key.to_ascii_uppercase())
+    format!("EDGECERT_{}", key.to_ascii_uppercase())
 }
 
 /// Reads text; anything else is as invalid as empty text. serde's own errors would repeat the value.

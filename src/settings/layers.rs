@@ -32,9 +32,19 @@ pub(crate) struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
-    /// Reads the environment.
+    /// Reads the `EDGECERT_…` variables.
     pub(crate) fn new(flags: &'a Layer, env: &'a Env, configuration: &'a Configuration) -> Self {
-        let (environment, origins) = read_variables(env);
+        let (mut environment, mut origins) = (Layer::default(), Origins::new());
+        for key in Layer::keys() {
+            let name = variable(&key);
+            let Some(raw) = env.raw(&name) else { continue };
+            let value = recorded_path::serialize(&PathBuf::from(raw), serde_json::value::Serializer);
+            let read = Layer::one(&key, value.unwrap_or_default());
+            let error =
+                read.as_ref().err().map(|reason| SettingsError::new(format_args!("{name}: {reason}")));
+            environment = environment.or(&read.unwrap_or_default());
+            origins.insert(key, Origin { place: format!("variable {name}"), error });
+        }
         let given = flags.or(&environment);
         Self { env, flags, given, origins, file: configuration, keys: RefCell::default() }
     }
@@ -173,21 +183,6 @@ impl<'a> Layers<'a> {
 /// The absolute path of a file, if there is one. Anything else may be a misplaced secret, so it is not recorded.
 pub(super) fn existing(path: PathBuf) -> Option<PathBuf> {
     path.is_file().then(|| std::path::absolute(&path).unwrap_or(path))
-}
-
-/// Reads the `EDGECERT_…` variables.
-fn read_variables(env: &Env) -> (Layer, Origins) {
-    let (mut layer, mut origins) = (Layer::default(), Origins::new());
-    for key in Layer::keys() {
-        let name = variable(&key);
-        let Some(raw) = env.raw(&name) else { continue };
-        let value = recorded_path::serialize(&PathBuf::from(raw), serde_json::value::Serializer);
-        let read = Layer::one(&key, value.unwrap_or_default());
-        let error = read.as_ref().err().map(|reason| SettingsError::new(format_args!("{name}: {reason}")));
-        layer = layer.or(&read.unwrap_or_default());
-        origins.insert(key, Origin { place: format!("variable {name}"), error });
-    }
-    (layer, origins)
 }
 
 #[cfg(test)]

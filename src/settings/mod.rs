@@ -7,8 +7,6 @@ mod api_key;
 mod configuration;
 mod effective;
 mod error;
-mod guards;
-mod heartbeat_url;
 mod layer;
 mod layers;
 mod on_failure;
@@ -19,15 +17,13 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use self::address::{BaseUrl, EdgeAddresses};
+pub(crate) use self::address::{BaseUrl, EdgeAddresses, HeartbeatUrl};
 pub(crate) use self::configuration::{
     Configuration, LineageEntry, Location, default_paths, read as read_configuration,
 };
 pub(crate) use self::effective::{EffectiveSetting, effective};
 pub(crate) use self::error::SettingsError;
-pub(crate) use self::guards::Guards;
-pub(crate) use self::heartbeat_url::HeartbeatUrl;
-pub(crate) use self::layer::{Connection, Layer, Local};
+pub(crate) use self::layer::{Connection, Guards, Layer, Local};
 pub(crate) use self::layers::Layers;
 pub(crate) use self::on_failure::Program;
 pub(crate) use self::proxy::{Proxy, ProxySetting};
@@ -70,7 +66,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Completes merged settings with the defaults.
     fn new(base_url: BaseUrl, api_key: Secret, merged: Layer, env: &Env) -> Result<Self, SettingsError> {
-        let proxy = Proxy::find(base_url.as_url(), merged.connection.proxy.as_ref(), env)?;
+        let proxy = Proxy::find(&base_url.0, merged.connection.proxy.as_ref(), env)?;
         let timeout = timeout(&merged);
         Ok(Self {
             base_url,
