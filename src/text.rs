@@ -4,7 +4,7 @@ pub mod people;
 pub mod rfc3339;
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use time::Duration;
 
@@ -93,6 +93,12 @@ fn largest_unit(duration: Duration) -> (i64, &'static str, &'static str) {
 pub fn count(number: usize, noun: &str) -> String {
     let ending = if noun.ends_with('s') { "es" } else { "s" };
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}{ending}") }
+}
+
+/// Lists numbers with their words, without zeros: `1 failed, 5 passed`.
+pub fn tally<T: Display>(numbers: impl IntoIterator<Item = (usize, T)>) -> String {
+    let numbers = numbers.into_iter().filter(|(number, _)| *number > 0);
+    numbers.map(|(number, word)| format!("{number} {word}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Joins items: `a`, `a and b`, `a, b and c`. Items beyond the tenth are only counted.

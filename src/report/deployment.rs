@@ -15,11 +15,12 @@ use crate::error::{MAX_NAMED, first_names};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::{Step, StepAction};
-use crate::text::{count, list, people, sanitize};
+use crate::text::{count, list, people, sanitize, tally};
 
 const GAP: &str = "  ";
-/// Words for what happens to sites, in the order of the last line.
-const WORDS: [&str; 7] = ["create", "replace", "bind", "upload", "blocked", "skipped", "unchanged"];
+/// What happens to sites, in the order of the last line.
+const FATES: [&str; 7] =
+    ["to create", "to replace", "to bind", "to upload", "blocked", "skipped", "unchanged"];
 
 pub(super) fn blocks(report: &Report) -> Vec<Block> {
     let body = &report.deployed;
@@ -36,9 +37,8 @@ pub(super) fn blocks(report: &Report) -> Vec<Block> {
         }
         Some(steps) => blocks.extend(planned(steps, body)),
         None => {
-            let mut steps: Vec<Line> = checked(&body.checks).into_iter().collect();
-            steps.extend(uploads(body));
-            steps.extend(sites(&body.sites));
+            let steps = checked(&body.checks).into_iter().chain(uploads(body)).chain(sites(&body.sites));
+            let steps: Vec<Line> = steps.collect();
             let (is_empty, elapsed) = (steps.is_empty(), people::elapsed(report.start.elapsed()));
             blocks.push(Block::Lines(steps));
             match nothing_to_do(body) {
@@ -199,19 +199,16 @@ fn planned(steps: &[Step], report: &Deployed) -> [Block; 2] {
         };
         let summary = format!("{}{}", step.summary, at(step.service.as_deref()));
         rows.push(Line { notes: served_now(step, report), ..Line::new(sign, &word, summary) });
+        let fate = if step.action.is_change() { format!("to {word}") } else { word };
         // A step without a site counts as one.
-        *counts.entry(word).or_default() += step.sites.len().max(1);
+        *counts.entry(fate).or_default() += step.sites.len().max(1);
     }
     let last = match nothing_to_do(report) {
         Some(sentence) => sentence.to_owned(),
         None if steps.is_empty() => "nothing to do".to_owned(),
         None => {
-            let part = |word| match (counts.get(word)?, word) {
-                (number, "blocked" | "skipped" | "unchanged") => Some(format!("{number} {word}")),
-                (number, _) => Some(format!("{number} to {word}")),
-            };
-            let parts: Vec<String> = WORDS.into_iter().filter_map(part).collect();
-            format!("{}; nothing was changed", parts.join(", "))
+            let numbers = FATES.map(|fate| (counts.get(fate).copied().unwrap_or_default(), fate));
+            format!("{}; nothing was changed", tally(numbers))
         }
     };
     [Block::Lines(rows), last.into()]

@@ -12,14 +12,8 @@ use crate::text::sanitize_untruncated;
 #[derive(Debug)]
 pub(crate) struct Table {
     heads: Vec<&'static str>,
-    rows: Vec<Row>,
-}
-
-#[derive(Debug)]
-struct Row {
-    cells: Vec<Cell>,
-    /// Lines below the row.
-    notes: Vec<String>,
+    /// The cells of each row, and the lines below it.
+    rows: Vec<(Vec<Cell>, Vec<String>)>,
 }
 
 /// One sanitized line of text.
@@ -60,13 +54,13 @@ impl Table {
 
     /// Adds a row with a cell for each heading.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        self.rows.push(Row { cells: cells.into_iter().collect(), notes: Vec::new() });
+        self.rows.push((cells.into_iter().collect(), Vec::new()));
     }
 
     /// Adds a line below the last row.
     pub(crate) fn note(&mut self, text: &str) {
-        if let Some(row) = self.rows.last_mut() {
-            row.notes.push(sanitize_untruncated(text));
+        if let Some((_, notes)) = self.rows.last_mut() {
+            notes.push(sanitize_untruncated(text));
         }
     }
 
@@ -76,16 +70,16 @@ impl Table {
             return String::new();
         }
         let mut widths: Vec<usize> = self.heads.iter().map(|head| head.width()).collect();
-        for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(&row.cells) {
+        for (cells, _) in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(cells) {
                 *width = (*width).max(cell.width());
             }
         }
         let heads: Vec<Cell> = self.heads.iter().map(|head| Cell::from(head.to_uppercase())).collect();
         let mut text = line(&heads, &widths, style);
-        for row in &self.rows {
-            text.push_str(&line(&row.cells, &widths, style));
-            text.extend(row.notes.iter().map(|note| format!("    {note}\n")));
+        for (cells, notes) in &self.rows {
+            text.push_str(&line(cells, &widths, style));
+            text.extend(notes.iter().map(|note| format!("    {note}\n")));
         }
         text
     }

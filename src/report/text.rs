@@ -7,7 +7,7 @@ use super::style::{Sign, Style};
 use super::table::Table;
 use crate::check::Status;
 use crate::error::CommandError;
-use crate::text::count;
+use crate::text::tally;
 
 /// A part of a report's text.
 #[derive(Debug)]
@@ -91,16 +91,11 @@ pub(crate) fn finding_line(word: String, status: Status, detail: &str, remedy: O
 /// Counts findings: `1 failed, 1 warning, 5 passed`.
 pub(crate) fn finding_counts(statuses: impl Iterator<Item = Status>) -> String {
     let statuses: Vec<Status> = statuses.collect();
-    let parts = [Status::Fail, Status::Warn, Status::Ok, Status::Skipped].into_iter().filter_map(|wanted| {
-        match (statuses.iter().filter(|status| **status == wanted).count(), wanted) {
-            (0, _) => None,
-            (number, Status::Fail) => Some(format!("{number} failed")),
-            (number, Status::Warn) => Some(count(number, "warning")),
-            (number, Status::Ok) => Some(format!("{number} passed")),
-            (number, Status::Skipped) => Some(format!("{number} skipped")),
-        }
-    });
-    parts.collect::<Vec<_>>().join(", ")
+    let number = |wanted| statuses.iter().filter(|status| **status == wanted).count();
+    let (failed, warnings) = (number(Status::Fail), number(Status::Warn));
+    let warned = if warnings == 1 { "warning" } else { "warnings" };
+    let (passed, skipped) = (number(Status::Ok), number(Status::Skipped));
+    tally([(failed, "failed"), (warnings, warned), (passed, "passed"), (skipped, "skipped")])
 }
 
 /// Formats errors as `edgecert: error: …`, each followed by a line `edgecert: hint: …` if it has a hint. A hint that

@@ -13,7 +13,7 @@ use crate::error::{CommandError, MAX_NAMED, first_names};
 use crate::hint::{Command, Place};
 use crate::outcome::Outcome;
 use crate::report::{Block, Report, Sign};
-use crate::text::{count, list_first, people, sanitize};
+use crate::text::{count, list_first, people, sanitize, tally};
 
 /// The result of a run.
 #[derive(Default)]
@@ -195,11 +195,9 @@ impl Summary {
             (gone, "gone"),
             (failed, "failed"),
         ];
-        let parts = parts.iter().filter(|(number, _)| *number > 0);
-        let parts: Vec<String> = parts.map(|(number, word)| format!("{number} {word}")).collect();
         if total > 0 {
             let (total, elapsed) = (count(total, "lineage"), people::elapsed(report.start.elapsed()));
-            report.push(format!("{total}: {} ({elapsed})", parts.join(", ")));
+            report.push(format!("{total}: {} ({elapsed})", tally(parts)));
         }
     }
 

@@ -9,7 +9,7 @@ use super::assessment::{Assessment, Level, Problem};
 use super::fleet::{DiskStatus, EdgeOutcome, LeafAge, LineageStatus, Phase, SiteStatus, Subject};
 use crate::report::{Cell, Sign, Style, Table};
 use crate::state::LastSync;
-use crate::text::{count, humanize, people, sanitize_untruncated};
+use crate::text::{count, humanize, people, sanitize_untruncated, tally};
 
 const HEADS: [&str; 8] =
     ["site", "state", "expires", "safe for", "lineage", "on disk", "on record", "served"];
@@ -56,8 +56,7 @@ pub(super) fn text(assessment: Assessment<'_>, wide: bool, style: Style) -> Stri
     }
     let mut total = count(counts.values().sum(), "site");
     if !counts.is_empty() {
-        let counts: Vec<String> = counts.iter().map(|(word, number)| format!("{number} {word}")).collect();
-        total = format!("{total}: {}", counts.join(", "));
+        total = format!("{total}: {}", tally(counts.iter().map(|(word, number)| (*number, word))));
     }
     let others = lineages.iter().filter(|lineage| lineage.sites.is_empty()).count();
     if others > 0 {
