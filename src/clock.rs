@@ -16,6 +16,12 @@ pub(crate) fn now() -> OffsetDateTime {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start(Instant);
 
+impl Default for Start {
+    fn default() -> Self {
+        Self::now()
+    }
+}
+
 impl Start {
     #[expect(clippy::disallowed_methods, reason = "the only file that reads a clock")]
     pub(crate) fn now() -> Self {

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::env::Env;
 use crate::report::Style;
-use crate::settings::{self, Configuration, EffectiveSetting, Layer};
+use crate::settings::{self, Configuration};
 
 /// The environment, the configuration file and the output style of a run.
 pub struct Context {
@@ -15,7 +15,7 @@ pub struct Context {
     /// Style of standard output.
     pub(crate) style: Style,
     /// `--config`.
-    config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
     file: OnceLock<Configuration>,
 }
 
@@ -27,11 +27,6 @@ impl Context {
     /// The valid part of the configuration file. Reads the file on the first call.
     pub(crate) fn configuration(&self) -> &Configuration {
         self.file.get_or_init(|| settings::read_configuration(self.config.as_deref(), &self.env))
-    }
-
-    /// Every setting in effect, with its origin; reads the API key. `flags` are those of the command.
-    pub(crate) fn effective_settings(&self, flags: &Layer) -> Vec<EffectiveSetting> {
-        settings::effective(flags, self.config.as_deref(), &self.env, self.configuration())
     }
 
     /// Whether the configuration file has been read. If not, a thread that has panicked may be reading it.

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use edgecert::cli::{CommandLine, Invocation, UsageError, command_name, is_monitoring, wants_json};
-use edgecert::cmd::{self, Interaction};
+use edgecert::cmd;
 use edgecert::context::Context;
 use edgecert::dns;
 use edgecert::env::Env;
@@ -74,8 +74,7 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
         exit_after(limit, ui);
     }
     let confirm = |question: &str| ui.confirm(question);
-    let interaction = Interaction { confirm: ui.is_interactive().then_some(&confirm), progress: &ui };
-    let report = cmd::run(command_line, context, interaction);
+    let report = cmd::run(command_line, context, ui.is_interactive().then_some(&confirm), &ui);
     ui.claim_output();
     let exit_code = match ui.print_report(&report) {
         Ok(()) => report.exit_code(),

@@ -19,17 +19,13 @@ use crate::progress::Progress;
 use crate::report::Report;
 use crate::state::Origin;
 
-/// The prompt and the progress display of a running command.
-#[derive(Clone, Copy)]
-pub struct Interaction<'a> {
-    /// Asks the user a question; `None` without a terminal.
-    pub confirm: Confirm<'a>,
-    pub progress: &'a dyn Progress,
-}
-
-/// Runs a command.
-pub fn run(command_line: &CommandLine, context: &Context, interaction: Interaction<'_>) -> Report {
-    let Interaction { confirm, progress } = interaction;
+/// Runs a command. `confirm` asks the user a question; it is `None` without a terminal.
+pub fn run(
+    command_line: &CommandLine,
+    context: &Context,
+    confirm: Confirm<'_>,
+    progress: &dyn Progress,
+) -> Report {
     let mut report = Report::new(command_line.name);
     let to = &mut report;
     let result = match &command_line.command {

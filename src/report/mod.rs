@@ -28,7 +28,7 @@ use crate::plan::Step;
 const VERSION: u8 = 1;
 
 /// The result of a command.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Report {
     command: &'static str,
     pub(crate) start: Start,
@@ -50,18 +50,7 @@ pub struct Report {
 impl Report {
     pub(crate) fn new(command: &'static str) -> Self {
         let place = Place { command: Command::of_report(command), ..Place::default() };
-        Self {
-            command,
-            start: Start::now(),
-            deployed: Deployed::default(),
-            fields: Map::new(),
-            blocks: Vec::new(),
-            lineages: Vec::new(),
-            warnings: Vec::new(),
-            errors: Vec::new(),
-            verdict: None,
-            place,
-        }
+        Self { command, place, ..Self::default() }
     }
 
     /// The report of a panic at a source location.
