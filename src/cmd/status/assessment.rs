@@ -25,7 +25,7 @@ pub(super) struct Assessment<'a> {
 
 /// Severity, in ascending order. A problem that was found outranks what could not be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Level {
     /// Within the thresholds: only the table shows it.
     Ok,
@@ -161,13 +161,12 @@ impl<'a> Assessment<'a> {
         // The address may have been unreachable since.
         let is_deployed = site.served_leaf().is_some_and(|leaf| leaf.not_after == at);
         let seen = if is_deployed { "" } else { ", as its edge was last seen" };
-        let (text, at) = match () {
-            () if gauge.value.is_zero() => ("no valid certificate served".into(), String::new()),
-            () if gauge.is_expired() => {
-                (format!("certificate expired {left} ago"), format!(", at {}", rfc3339(at)))
-            }
-            () => (format!("certificate expires in {left}"), format!(", at {}", rfc3339(at))),
+        let text = match () {
+            () if gauge.value.is_zero() => "no valid certificate served".into(),
+            () if gauge.value.is_negative() => format!("certificate expired {left} ago"),
+            () => format!("certificate expires in {left}"),
         };
+        let at = if gauge.value.is_zero() { String::new() } else { format!(", at {}", rfc3339(at)) };
         Some(Problem::of(&gauge, text).detail(format!(" ({domain}{at}{seen})")))
     }
 
@@ -369,15 +368,12 @@ impl Gauge<'_> {
             Quantity::TimeLeft => self.value < limit,
             Quantity::Lag | Quantity::SyncAge => self.value > limit,
         };
+        let is_expired = self.quantity == Quantity::TimeLeft && self.value.is_negative();
         match self.limits.map(|limit| limit.is_some_and(is_exceeded)) {
-            [_, is_critical] if is_critical || self.is_expired() => Level::Critical,
+            [_, is_critical] if is_critical || is_expired => Level::Critical,
             [true, _] => Level::Warning,
             [false, _] => Level::Ok,
         }
-    }
-
-    pub(super) fn is_expired(&self) -> bool {
-        self.quantity == Quantity::TimeLeft && self.value.is_negative()
     }
 
     /// Orders alerts of the same level: 1 at the first limit, higher beyond it.

@@ -23,7 +23,7 @@ pub(super) struct Fleet {
 }
 
 /// What a gauge or a problem is about: the host, a lineage, or a site of a lineage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Subject<'a> {
     pub(super) lineage: Option<&'a str>,
     /// Its domain.
@@ -187,7 +187,7 @@ impl LineageStatus {
     }
 
     /// A row of the table, and a series of the metrics, for each site; a single `None` without sites.
-    pub(super) fn rows(&self) -> impl Iterator<Item = Option<&SiteStatus>> {
+    pub(super) fn rows(&self) -> impl DoubleEndedIterator<Item = Option<&SiteStatus>> {
         self.sites.iter().map(Some).chain(self.sites.is_empty().then_some(None))
     }
 

@@ -19,7 +19,7 @@ use crate::text;
 
 /// Returns the lineages in the order of their names, and the errors of state files.
 pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<LineageStatus>, Vec<StateError>) {
-    let (mut gathering, mut errors) = (Gathering::default(), Vec::new());
+    let (mut lineages, mut deployments, mut errors) = (Vec::new(), Deployments::default(), Vec::new());
     let visitor = |member: Member<'_>| {
         let disk = match &member.source {
             Ok(source) => DiskStatus::read(&source.files, member.state.as_ref()),
@@ -32,60 +32,49 @@ pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Line
             Err(error) => DiskStatus::Unreadable(error.to_string()),
         };
         let written_at = member.source.as_ref().ok().and_then(|source| modified(&source.files.cert));
-        gathering.add(member, disk, written_at.unwrap_or(now));
+        if let Some(state) = &member.state {
+            deployments.add(&member.name, state);
+        }
+        lineages.push(LineageStatus::new(member, disk, written_at.unwrap_or(now)));
     };
     inventory.visit(visitor, |error| errors.push(error));
-    (gathering.finish(now), errors)
+    mark_superseded(&mut lineages, &deployments, now);
+    lineages.sort_by(|a, b| a.name.cmp(&b.name));
+    // Several entries may name a path that leads to no lineage.
+    lineages.dedup_by(|a, b| a.name == b.name);
+    (lineages, errors)
 }
 
-/// The lineages so far, and what they deployed.
-#[derive(Default)]
-pub(super) struct Gathering {
-    lineages: Vec<LineageStatus>,
-    deployments: Deployments,
-}
-
-impl Gathering {
-    /// Adds a lineage, given what its files hold and when they were written.
-    pub(super) fn add(&mut self, member: Member<'_>, disk: DiskStatus, written_at: OffsetDateTime) {
-        if let Some(state) = &member.state {
-            self.deployments.add(&member.name, state);
-        }
-        self.lineages.push(LineageStatus::new(member, disk, written_at));
-    }
-
-    /// Marks the sites whose certificate another lineage provides, as `sync` will. Returns the lineages in the order of
-    /// their names.
-    pub(super) fn finish(self, now: OffsetDateTime) -> Vec<LineageStatus> {
-        let Self { mut lineages, deployments } = self;
-        for lineage in &mut lineages {
-            // A leaf that no run has seen may have been issued later.
-            let last_run = lineage.last_run.as_ref().filter(|_| !lineage.disk.is_unseen());
-            let Some((service, leaf)) = last_run else { continue };
-            let deployments = deployments.of_service(service);
-            for site in &mut lineage.sites {
-                // A run that failed there may have seen that no other lineage reaches the site through its record.
-                let record = site.state.cert_id.filter(|_| !site.state.outcome.is_failed());
-                let place = (&site.state.domain, record);
-                if let Some(later) = deployments.superseding(place, &lineage.name, leaf, now) {
-                    site.state.outcome = Outcome::Superseded;
-                    site.state.detail = Some(plan::superseded_reason(&later.lineage, later.leaf.not_before));
-                    (site.is_on_record, site.leaf) = (None, None);
-                }
-            }
-            if lineage.is_superseded() {
-                (lineage.pending, lineage.deployed, lineage.last_error) = (None, None, None);
+/// Marks the sites whose certificate another lineage provides, as `sync` will.
+pub(super) fn mark_superseded(
+    lineages: &mut [LineageStatus],
+    deployments: &Deployments,
+    now: OffsetDateTime,
+) {
+    for lineage in lineages {
+        // A leaf that no run has seen may have been issued later.
+        let last_run = lineage.last_run.as_ref().filter(|_| !lineage.disk.is_unseen());
+        let Some((service, leaf)) = last_run else { continue };
+        let deployments = deployments.of_service(service);
+        for site in &mut lineage.sites {
+            // A run that failed there may have seen that no other lineage reaches the site through its record.
+            let record = site.state.cert_id.filter(|_| !site.state.outcome.is_failed());
+            let place = (&site.state.domain, record);
+            if let Some(later) = deployments.superseding(place, &lineage.name, leaf, now) {
+                site.state.outcome = Outcome::Superseded;
+                site.state.detail = Some(plan::superseded_reason(&later.lineage, later.leaf.not_before));
+                (site.is_on_record, site.leaf) = (None, None);
             }
         }
-        lineages.sort_by(|a, b| a.name.cmp(&b.name));
-        // Several entries may name a path that leads to no lineage.
-        lineages.dedup_by(|a, b| a.name == b.name);
-        lineages
+        if lineage.is_superseded() {
+            (lineage.pending, lineage.deployed, lineage.last_error) = (None, None, None);
+        }
     }
 }
 
 impl LineageStatus {
-    fn new(member: Member<'_>, disk: DiskStatus, written_at: OffsetDateTime) -> Self {
+    /// The status of a lineage, given what its files hold and when they were written.
+    pub(super) fn new(member: Member<'_>, disk: DiskStatus, written_at: OffsetDateTime) -> Self {
         let Member { name, source, entry, state, .. } = member;
         let (state, source) = (state.as_ref(), source.ok());
         let begun = state.and_then(|state| state.pending_since);
@@ -291,15 +280,16 @@ mod tests {
             Member { name, source, entry: None, state: Some(state), is_unclaimed: false }
         };
         for outcome in [Outcome::Guarded, Outcome::Served, Outcome::Superseded] {
-            let mut gathering = Gathering::default();
+            let (mut lineages, mut deployments) = (Vec::new(), Deployments::default());
             for (name, issued, domain, outcome) in
                 [("own", 2026, "a.example", &outcome), ("other", 2027, "b.example", &Outcome::Served)]
             {
                 let member = member(name, issued, domain, outcome);
                 let disk = DiskStatus::of(leaf(name, issued), KeyType::P256, member.state.as_ref());
-                gathering.add(member, disk, now);
+                deployments.add(name, member.state.as_ref().unwrap());
+                lineages.push(LineageStatus::new(member, disk, now));
             }
-            let lineages = gathering.finish(now);
+            mark_superseded(&mut lineages, &deployments, now);
             let own = lineages.iter().find(|lineage| lineage.name == "own").unwrap();
             let is_superseded = outcome != Outcome::Guarded;
             let found = (own.sites[0].state.outcome == Outcome::Superseded, own.pending.is_none());

@@ -3,12 +3,12 @@
 use time::OffsetDateTime;
 
 use super::assessment::{Assessment, Level, Problem};
-use super::fleet::{DiskStatus, Fleet};
-use super::gather::Gathering;
+use super::fleet::{DiskStatus, Fleet, LineageStatus};
+use super::gather::mark_superseded;
 use crate::cert::KeyType;
 use crate::cli::MonitoringArgs;
 use crate::deploy::model::World;
-use crate::state::LastSync;
+use crate::state::{Deployments, LastSync};
 use crate::sync::histories::{self, Host, Reported};
 
 /// `EDGECERT_TEST_HISTORIES` says how many there are.
@@ -35,13 +35,17 @@ fn variable(name: &str) -> Option<u64> {
 
 /// Finds the problems above the default thresholds.
 fn judge(host: &Host, world: &World, now: OffsetDateTime) -> Vec<Reported> {
-    let mut gathering = Gathering::default();
+    let (mut lineages, mut deployments) = (Vec::new(), Deployments::default());
     for (member, leaf, written_at) in host.members(world) {
         let disk = DiskStatus::of(leaf.clone(), KeyType::P256, member.state.as_ref());
-        gathering.add(member, disk, written_at);
+        if let Some(state) = &member.state {
+            deployments.add(&member.name, state);
+        }
+        lineages.push(LineageStatus::new(member, disk, written_at));
     }
+    mark_superseded(&mut lineages, &deployments, now);
     let last_sync = LastSync { record: host.last_sync.clone(), faults: Vec::new() };
-    let fleet = Fleet { lineages: gathering.finish(now), state_errors: Vec::new(), last_sync };
+    let fleet = Fleet { lineages, state_errors: Vec::new(), last_sync };
     let assessment = Assessment { fleet: &fleet, thresholds: &MonitoringArgs::default(), now };
     let severe = assessment.problems().into_iter().filter(|problem| problem.level > Level::Ok);
     let reported = |problem: Problem<'_>| Reported {

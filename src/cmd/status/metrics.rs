@@ -7,7 +7,7 @@ use std::path::Path;
 
 use time::{Duration, OffsetDateTime};
 
-use super::fleet::{Fleet, LineageStatus, SiteStatus};
+use super::fleet::{Fleet, LineageStatus, SiteStatus, Subject};
 use crate::error::{CommandError, ErrorKind, write_hint};
 use crate::file::{self, StagedFile};
 use crate::leaf::Leaf;
@@ -77,21 +77,17 @@ fn leaf<'a>(lineage: &'a LineageStatus, site: Option<&'a SiteStatus>) -> Option<
 
 /// Formats the file, with the exit code of the check as the level.
 pub(super) fn format(fleet: &Fleet, check_level: u8, now: OffsetDateTime) -> String {
-    // A second series with the same labels would make the collector reject the whole file.
-    let mut series: BTreeMap<(&str, &str), (&LineageStatus, Option<&SiteStatus>)> = BTreeMap::new();
-    for lineage in &fleet.lineages {
-        for site in lineage.rows() {
-            let domain = site.map_or("", |site| site.state.domain.spelled());
-            series.entry((&lineage.name, domain)).or_insert((lineage, site));
-        }
-    }
+    let row = |lineage, site| (LineageStatus::subject(lineage, site), (lineage, site));
+    let rows = fleet.lineages.iter().flat_map(|lineage| lineage.rows().map(move |site| row(lineage, site)));
+    // A second series with the same labels would make the collector reject the whole file. The first one remains.
+    let series: BTreeMap<Subject<'_>, (&LineageStatus, Option<&SiteStatus>)> = rows.rev().collect();
     let mut text = String::new();
     for Metric { name, help, value } in &METRICS {
         text += &header(name, help);
-        for ((lineage_name, domain), (lineage, site)) in &series {
+        for (subject, (lineage, site)) in &series {
             if let Some(value) = value(lineage, *site, now) {
-                let (lineage_name, domain) = (escape(lineage_name), escape(domain));
-                let _ = writeln!(text, "{name}{{lineage=\"{lineage_name}\",site=\"{domain}\"}} {value}");
+                let (lineage, site) = (escape(&lineage.name), escape(subject.site.unwrap_or_default()));
+                let _ = writeln!(text, "{name}{{lineage=\"{lineage}\",site=\"{site}\"}} {value}");
             }
         }
     }

@@ -81,7 +81,7 @@ impl<'a> CheckVerdict<'a> {
 
     /// The lines, each with its line feed.
     pub(super) fn to_text(&self) -> String {
-        let head = format!("EDGECERT {} - ", self.level());
+        let head = format!("EDGECERT {} - ", self.level()).to_uppercase();
         // One for the space before the bar.
         let max = MAX_FIRST_LINE - 1 - head.len();
         let first = match self.problems.as_slice() {
@@ -95,7 +95,8 @@ impl<'a> CheckVerdict<'a> {
         let bar = if self.performance_data.is_empty() { "" } else { " | " };
         let mut lines = format!("{head}{first}{bar}{}\n", self.performance_data);
         for problem in self.problems.iter().take(MAX_DETAILS) {
-            let _ = writeln!(lines, "{}: {}", problem.level, text(problem));
+            let level = problem.level.to_string().to_uppercase();
+            let _ = writeln!(lines, "{level}: {}", text(problem));
         }
         if self.problems.len() > MAX_DETAILS {
             let _ = writeln!(lines, "and {} more", self.problems.len() - MAX_DETAILS);
@@ -107,7 +108,7 @@ impl<'a> CheckVerdict<'a> {
     pub(super) fn to_json(&self) -> Value {
         let finding = |problem: &Problem<'_>| {
             json!({
-                "level": lowercase(problem.level),
+                "level": problem.level,
                 "lineage": problem.subject.lineage,
                 "site": problem.subject.site,
                 "hint": problem.hint,
@@ -126,15 +127,11 @@ impl<'a> CheckVerdict<'a> {
             })
         };
         json!({
-            "level": lowercase(self.level()),
+            "level": self.level(),
             "findings": self.problems.iter().map(finding).collect::<Value>(),
             "values": self.gauges.iter().map(value).collect::<Value>(),
         })
     }
-}
-
-fn lowercase(level: Level) -> String {
-    level.to_string().to_lowercase()
 }
 
 /// The sentence of a problem after the name of its lineage.
@@ -194,7 +191,9 @@ mod tests {
         for (levels, expected) in rows {
             let verdict = verdict(levels.iter().map(|level| problem(*level, "x", "y")).collect());
             assert_eq!(verdict.exit_code(), expected, "{levels:?}");
-            assert!(verdict.to_text().starts_with(&format!("EDGECERT {} - ", verdict.level())));
+            assert!(
+                verdict.to_text().starts_with(&format!("EDGECERT {} - ", verdict.level()).to_uppercase())
+            );
         }
     }
 

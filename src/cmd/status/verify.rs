@@ -33,9 +33,8 @@ pub(super) fn verify(lineages: &mut [LineageStatus], layers: &Layers<'_>) -> Res
     for (LineageStatus { disk, deployed, sites, .. }, edges) in lineages.iter_mut().zip(&edges) {
         let Some(leaf) = disk.leaf().or(deployed.as_ref()) else { continue };
         let key_type = if let DiskStatus::Leaf { key_type, .. } = &*disk { Some(key_type) } else { None };
-        let is_ours = |site: &&mut SiteStatus| {
-            !matches!(site.state.outcome, Outcome::Skipped | Outcome::Misbound | Outcome::Superseded)
-        };
+        let is_ours =
+            |site: &&mut SiteStatus| !site.is_left_to_others() && site.state.outcome != Outcome::Misbound;
         for site in sites.iter_mut().filter(is_ours) {
             let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges, &handshakes);
             checks.push(check(edge, leaf, site));
