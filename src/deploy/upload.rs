@@ -67,9 +67,10 @@ impl Rollout<'_> {
         let rejected = answer.as_ref().err().filter(is_rejected);
         let not_tried = rejected.map(|reason| format!("not tried: {reason}"));
         let mut sites = vec![self.report_upload(first, answer, report)];
-        if let Some(detail) = not_tried {
-            let detail = Some(detail);
-            sites.extend(rest.iter().map(|domain| SiteReport::new(domain, Outcome::Refused, detail.clone())));
+        if not_tried.is_some() {
+            let refused =
+                rest.iter().map(|domain| SiteReport::new(domain, Outcome::Refused, not_tried.clone()));
+            sites.extend(refused);
         } else {
             let sent = rest.iter().map(|domain| self.client.upload(&body, domain));
             let answers: Vec<_> = stream::iter(sent).buffered(MAX_CONCURRENT_REQUESTS).collect().await;
