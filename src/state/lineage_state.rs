@@ -216,16 +216,6 @@ impl LineageState {
         if self.sites_service() == service { &self.sites } else { &[] }
     }
 
-    /// Updates sites without a deployment. `checked_at` is set if the edges of all sites were checked.
-    pub(crate) fn update_sites(
-        &mut self,
-        update: impl FnMut(&mut SiteState),
-        checked_at: Option<OffsetDateTime>,
-    ) {
-        self.sites.iter_mut().for_each(update);
-        self.edge_checked_at = checked_at.or(self.edge_checked_at);
-    }
-
     /// Records that the files of the lineage are missing.
     pub(crate) fn mark_missing(&mut self, now: OffsetDateTime) {
         self.missing_since.get_or_insert(now);

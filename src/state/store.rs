@@ -107,6 +107,10 @@ impl Store {
         Self { directory: directory.to_owned() }
     }
 
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Path of a file.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)

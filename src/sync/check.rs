@@ -1,15 +1,14 @@
 //! Checks lineages that are not settled: handshakes notice leaves that were replaced under the same IDs. Records what they
 //! show, and which sites other lineages supersede.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use time::OffsetDateTime;
-use tokio::sync::Semaphore;
 
 use super::scan::{Candidate, Examiner, Reason};
+use super::summary::LineageResult;
 use crate::api::Site;
 use crate::bundle;
 use crate::clock::Deadline;
@@ -19,14 +18,14 @@ use crate::outcome::Outcome;
 use crate::report::{Report, SiteReport, SourceReport};
 use crate::settings::Verify;
 use crate::sightings::EdgeMemory;
-use crate::state::SiteState;
+use crate::state::{LineageState, SiteState};
 use crate::text;
 use crate::verify::{Edge, EdgeView, Handshakes};
 
 /// Time limit for one site.
 const SITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sites whose edges are observed at once, and lineages in progress.
+/// Sites whose edges are observed at once, and lineages whose checks are recorded at once.
 const MAX_CONCURRENT: usize = 32;
 
 /// Time to wait for another run on the lineage; what that run records is newer anyway.
@@ -34,101 +33,112 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What to check and to record of a lineage.
 pub(super) struct Check<'c, 'a> {
+    /// If it has a reason, it is deployed whatever the edges show.
     pub(super) lineage: Candidate<'a>,
-    /// Why it is deployed, or cannot be, whatever the edges show; `None`: they decide.
-    pub(super) reason: Option<Reason>,
     /// The sites on which other lineages supersede it, each with the reason.
     pub(super) superseded: Vec<(&'c Site, String)>,
     /// Whether these are all of its sites.
     pub(super) is_superseded: bool,
-    /// The sites to handshake with.
-    pub(super) sites: Vec<&'c Site>,
+    /// The sites to handshake with, each with what its edge serves; `None`: it was not observed in time.
+    pub(super) sites: Vec<(&'c Site, Option<EdgeView>)>,
     /// Whether these are all that can be checked.
     pub(super) is_due: bool,
-    /// What their edges serve, by site. A site whose edge was not observed in time is absent.
-    pub(super) views: BTreeMap<u64, EdgeView>,
+    /// Whether there is nothing to check, to record or to deploy.
+    pub(super) is_settled: bool,
 }
 
-/// Checks lineages until the deadline, and returns each with the reason to deploy it after all and with a report, whose
-/// sites are those on which other lineages supersede it, if these are all. The order is random, so that edges which do not
-/// respond cannot keep the same lineages from being checked in every run. An error has the number of lineages.
+/// Checks lineages until the deadline, and returns each with a report, whose sites are those on which other lineages
+/// supersede it, if these are all. Those that have to be deployed after all have a reason. The order is random, so that
+/// edges which do not respond cannot keep the same lineages from being checked in every run.
 pub(super) async fn run<'c, 'a>(
     mut checks: Vec<Check<'c, 'a>>,
     clients: &ClientCache,
     examiner: &Examiner<'a>,
-    state_dir: &Path,
     deadline: Deadline,
     now: OffsetDateTime,
-) -> Result<Vec<(Check<'c, 'a>, Option<Reason>, Report)>, (CommandError, usize)> {
+) -> Result<Vec<(Check<'c, 'a>, Report)>, CommandError> {
     if checks.is_empty() {
         return Ok(Vec::new());
     }
-    let handshakes = clients.handshakes().map_err(|error| (error, checks.len()))?;
-    let turns = Semaphore::new(MAX_CONCURRENT);
+    let handshakes = clients.handshakes()?;
     fastrand::shuffle(&mut checks);
-    let observed = checks.into_iter().map(async |mut check| {
-        check.observe(handshakes, &turns, deadline).await;
-        check
-    });
-    let observed: Vec<_> = stream::iter(observed).buffer_unordered(MAX_CONCURRENT).collect().await;
-    let recorded = observed.into_iter().map(async |mut check| {
-        let is_check = check.reason.is_none() || !check.sites.is_empty();
-        let reason = check.take_reason();
+    observe(&mut checks, handshakes, deadline).await;
+    let recorded = checks.into_iter().map(async |mut check| {
+        check.conclude();
         let mut report = Report::new("deploy");
-        if is_check && let Err(error) = check.record(examiner, state_dir, now, &mut report).await {
+        if let Err(error) = check.record(examiner, now, &mut report).await {
             log::info!("{}: {error}", check.lineage.name);
         }
-        (check, reason, report)
+        (check, report)
     });
     Ok(stream::iter(recorded).buffer_unordered(MAX_CONCURRENT).collect().await)
+}
+
+/// Observes the edges of the sites to check, one lineage after the other.
+pub(super) async fn observe(checks: &mut [Check<'_, '_>], handshakes: &Handshakes, deadline: Deadline) {
+    let observations = checks.iter_mut().flat_map(|Check { lineage, sites, .. }| {
+        let edge = (!sites.is_empty()).then(|| lineage.edge(handshakes)).flatten().map(Rc::new);
+        let is_strict = lineage.is_strict();
+        fastrand::shuffle(sites);
+        sites.iter_mut().map(move |(site, view)| {
+            let edge = edge.clone();
+            async move {
+                let Some(edge) = edge.filter(|_| !deadline.left().is_zero()) else { return };
+                let view = view.insert(EdgeView::new(is_strict));
+                let deadline = Deadline::after(SITE_TIMEOUT).or_sooner(deadline);
+                edge.observe_with_retries(&site.domain, site.cname.as_deref(), view, deadline).await;
+            }
+        })
+    });
+    stream::iter(observations).buffer_unordered(MAX_CONCURRENT).for_each(std::future::ready).await;
+}
+
+impl Candidate<'_> {
+    /// The edge that should serve its leaf; `None` if that cannot be read.
+    fn edge<'e>(&'e self, handshakes: &'e Handshakes) -> Option<Edge<'e>> {
+        let leaf = self.leaf.as_ref()?;
+        // The type of the key, which saves handshakes if it is known.
+        let chain = bundle::load_chain(&self.source.files).ok().and_then(|bundle| bundle.chain.ok());
+        let on_disk = chain.map(|chain| chain.leaf).filter(|found| found.fingerprint() == leaf.fingerprint);
+        let key_type = on_disk.map(|found| found.public_key.key_type);
+        Some(Edge::for_leaf(&leaf.fingerprint, key_type, &self.settings.edge_addresses, handshakes))
+    }
+
+    fn is_strict(&self) -> bool {
+        self.settings.verify == Verify::Require
+    }
 }
 
 impl<'a> Check<'_, 'a> {
     /// A check that has nothing to do yet.
     pub(super) fn new(lineage: Candidate<'a>) -> Self {
-        let (superseded, sites, views) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Self { lineage, reason: None, superseded, is_superseded: false, sites, is_due: false, views }
+        let (superseded, sites) = (Vec::new(), Vec::new());
+        Self { lineage, superseded, is_superseded: false, sites, is_due: false, is_settled: false }
     }
 
-    pub(super) async fn observe(&mut self, handshakes: &Handshakes, turns: &Semaphore, deadline: Deadline) {
-        let (lineage, is_strict) = (&self.lineage, self.is_strict());
-        let Some(leaf) = lineage.leaf.as_ref().filter(|_| !self.sites.is_empty()) else { return };
-        // The type of the key, which saves handshakes if it is known.
-        let chain = bundle::load_chain(&lineage.source.files).ok().and_then(|bundle| bundle.chain.ok());
-        let on_disk = chain.map(|chain| chain.leaf).filter(|found| found.fingerprint() == leaf.fingerprint);
-        let key_type = on_disk.map(|found| found.public_key.key_type);
-        let settings = &lineage.settings;
-        let edge = Edge::for_leaf(&leaf.fingerprint, key_type, &settings.edge_addresses, handshakes);
-        fastrand::shuffle(&mut self.sites);
-        let views = self.sites.iter().map(async |site| {
-            let _turn = turns.acquire().await;
-            if deadline.left().is_zero() {
-                return None;
+    /// The result if it is not deployed.
+    pub(super) fn result(&self) -> LineageResult {
+        if self.is_superseded { LineageResult::Superseded } else { LineageResult::Unchanged }
+    }
+
+    /// Finds out whether the lineage has to be deployed; if so, the deployment reports what the edges of its sites serve.
+    pub(super) fn conclude(&mut self) {
+        if self.lineage.reason.is_none() {
+            self.lineage.reason = self.drift();
+        }
+        if self.lineage.reason.is_some() {
+            for (_, view) in self.sites.iter_mut().filter(|(site, _)| self.lineage.is_for(&site.domain)) {
+                *view = None;
             }
-            let mut view = EdgeView::new(is_strict);
-            let deadline = Deadline::after(SITE_TIMEOUT).or_sooner(deadline);
-            edge.observe_with_retries(&site.domain, site.cname.as_deref(), &mut view, deadline).await;
-            Some((site.id, view))
-        });
-        let views: Vec<_> = stream::iter(views).buffer_unordered(MAX_CONCURRENT).collect().await;
-        self.views.extend(views.into_iter().flatten());
-    }
-
-    /// Returns why the lineage has to be deployed, if it has; the deployment reports what the edges of its sites serve.
-    pub(super) fn take_reason(&mut self) -> Option<Reason> {
-        let reason = self.reason.take().or_else(|| self.drift())?;
-        let own: Vec<u64> =
-            self.sites.iter().filter(|site| self.lineage.is_for(&site.domain)).map(|site| site.id).collect();
-        self.views.retain(|site, _| !own.contains(site));
-        Some(reason)
+        }
     }
 
     /// Why the edges call for a deployment: the edge of a site that it is for serves another leaf, or refuses the name, or
     /// cannot be reached although it has to be.
     pub(super) fn drift(&self) -> Option<Reason> {
-        self.sites.iter().filter(|site| self.lineage.is_for(&site.domain)).find_map(|site| {
-            let view = self.views.get(&site.id)?;
-            let unverified = self.is_strict().then(|| view.unverified()).into_iter().flatten();
+        self.sites.iter().filter(|(site, _)| self.lineage.is_for(&site.domain)).find_map(|(site, view)| {
+            let view = view.as_ref()?;
+            let unverified = self.lineage.is_strict().then(|| view.unverified()).into_iter().flatten();
             let first = view.others().into_iter().chain(view.refusals()).chain(unverified).next()?;
             Some(Reason::Drifted(format!("{}: {first}", site.domain)))
         })
@@ -138,7 +148,6 @@ impl<'a> Check<'_, 'a> {
     async fn record(
         &self,
         examiner: &Examiner<'a>,
-        state_dir: &Path,
         now: OffsetDateTime,
         report: &mut Report,
     ) -> Result<(), CommandError> {
@@ -147,8 +156,7 @@ impl<'a> Check<'_, 'a> {
         if !self.is_superseded && !self.has_changes(now) {
             return Ok(());
         }
-        let deadline = Deadline::after(LOCK_TIMEOUT);
-        let opened = lineage.open(examiner, state_dir, deadline, report).await?;
+        let opened = examiner.open(lineage, Deadline::after(LOCK_TIMEOUT), report).await?;
         let Some((mut journal, _)) = opened.filter(|(_, now)| !now.has_newer_run(lineage)) else {
             return Ok(());
         };
@@ -157,22 +165,29 @@ impl<'a> Check<'_, 'a> {
                 report.deployed.sites = self.superseded_sites();
                 journal.supersede(leaf.clone(), report).await;
             }
-            _ => {
-                let update = |site: &mut SiteState| self.update(site, now);
-                journal.update(|state| state.update_sites(update, self.checked_at(now)), report);
-            }
+            _ => journal.update(|state| self.apply(state, now), report),
         }
         Ok(())
     }
 
+    /// Updates the state of the lineage without a deployment.
+    pub(super) fn apply(&self, state: &mut LineageState, now: OffsetDateTime) {
+        state.sites.iter_mut().for_each(|site| self.update(site, now));
+        state.edge_checked_at = self.checked_at(now).or(state.edge_checked_at);
+    }
+
     /// Returns `now` if all sites of the lineage were checked.
     pub(super) fn checked_at(&self, now: OffsetDateTime) -> Option<OffsetDateTime> {
-        let is_complete = !self.sites.is_empty() && self.views.len() == self.sites.len();
+        let is_complete = !self.sites.is_empty() && self.sites.iter().all(|(_, view)| view.is_some());
         (self.is_due && is_complete).then_some(now)
     }
 
-    /// Whether there is anything to record.
+    /// Whether there is anything to record. Nothing is if there is a reason and no site to handshake with: the deployment
+    /// records what it finds, and an expired lineage stays as it is.
     pub(super) fn has_changes(&self, now: OffsetDateTime) -> bool {
+        if self.lineage.reason.is_some() && self.sites.is_empty() {
+            return false;
+        }
         let has_changed = |site: &SiteState| {
             let mut updated = site.clone();
             self.update(&mut updated, now);
@@ -191,14 +206,13 @@ impl<'a> Check<'_, 'a> {
             known.edge = EdgeMemory::default();
             return;
         }
-        let site = self.sites.iter().find(|site| site.domain == known.domain);
-        if site.is_none() && known.outcome == Outcome::Stale && !self.lineage.is_for(&known.domain) {
+        let checked = self.sites.iter().find(|(site, _)| site.domain == known.domain);
+        if checked.is_none() && known.outcome == Outcome::Stale && !self.lineage.is_for(&known.domain) {
             // It is no longer reached, or its edge serves no certificate any more.
             (known.outcome, known.detail) = (Outcome::Synced, None);
             known.edge = EdgeMemory::default();
         }
-        let Some(view) = site.and_then(|site| self.views.get(&site.id)) else { return };
-        let Some(leaf) = &self.lineage.leaf else { return };
+        let (Some((_, Some(view))), Some(leaf)) = (checked, &self.lineage.leaf) else { return };
         known.edge.see(&view.sightings(leaf, now));
         let is_last_seen = known.edge.serves(&leaf.fingerprint) == Some(true);
         // Only of a site that the lineage is not for: of its own, they are drift.
@@ -223,9 +237,5 @@ impl<'a> Check<'_, 'a> {
             ..SiteReport::new(&site.domain, Outcome::Superseded, Some(reason.clone()))
         };
         self.superseded.iter().map(report).collect()
-    }
-
-    fn is_strict(&self) -> bool {
-        self.lineage.settings.verify == Verify::Require
     }
 }

@@ -1,5 +1,5 @@
 //! Decides what to do with a lineage, given its state and what the service lists now. Pure: what an edge serves is only
-//! known after a `Check`.
+//! known after the check.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,86 +8,101 @@ use time::OffsetDateTime;
 
 use super::check::Check;
 use super::scan::{Candidate, Reason};
-use crate::api::Site;
+use crate::api::{Gap, Site};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::{self, IndexedListing};
 use crate::settings::Verify;
-use crate::state::{self, ServiceDeployments};
+use crate::state::{self, ServiceDeployments, SiteState};
 
-/// What to do with a lineage.
-pub(super) enum Decision<'c, 'a> {
-    /// Nothing. It is unchanged, unless others provide the certificate of all its sites.
-    Settled { is_superseded: bool },
-    /// There is a reason to deploy it, handshakes decide, or there is only something to record.
-    Check(Box<Check<'c, 'a>>),
-}
+/// The sites that the last deployment reported, by host. An id does not identify them: the bare upload reports none, and a
+/// site that is created again gets another.
+type RecordedSites<'s> = HashMap<&'s str, &'s SiteState>;
 
-/// Decides what to do with a lineage. `deployments` is what this host deployed to the service.
+/// Decides what to check, to record and to deploy of a lineage. `deployments` is what this host deployed to the service.
 pub(super) fn decide<'c, 'a>(
     lineage: Candidate<'a>,
     account: &'c IndexedListing,
     deployments: &ServiceDeployments,
     now: OffsetDateTime,
-) -> Decision<'c, 'a> {
-    let recorded = RecordedSites::new(&lineage.sites);
-    let sites = account.sites_of(&lineage);
-    let has_all = sites.len() >= lineage.domains.len();
-    let (kept, superseded) = split(&lineage, sites, account, deployments, now);
-    let is_superseded = kept.is_empty() && !superseded.is_empty();
-    let is_own = |site: &&Site| superseded_by(&lineage, site, account, deployments, now).is_none();
-    let reached: Vec<&Site> = reached_sites(&lineage, account).filter(is_own).collect();
-    // One that is no longer reached has to be recorded as such.
-    let has_stale =
-        lineage.sites.iter().any(|known| known.outcome == Outcome::Stale && !lineage.is_for(&known.domain));
-    let is_recorded = recorded.are_superseded(&superseded) && !has_stale;
-    if is_superseded && has_all && reached.is_empty() {
-        // An incomplete listing may lack sites that no other lineage is for.
-        let is_whole = !lineage.domains.is_empty() || account.gap_for(&lineage).is_none();
-        let are_all_recorded = lineage.sites.iter().all(|site| site.outcome == Outcome::Superseded);
-        if lineage.reason.is_none() && is_recorded && (is_whole || are_all_recorded) {
-            return Decision::Settled { is_superseded };
-        }
-        if is_whole {
-            return Decision::Check(Box::new(Check { superseded, is_superseded, ..Check::new(lineage) }));
-        }
-    }
-    let reason = lineage.reason.clone();
-    let reason = reason.or_else(|| drift(&lineage, account, &recorded, &kept, !superseded.is_empty()));
-    let until = lineage.leaf.as_ref().map(|leaf| leaf.not_after);
-    let expired = until.filter(|until| *until < now && !kept.is_empty()).map(Reason::Expired);
-    let is_due = is_edge_due(&lineage, now);
-    let to_check = |sites: Vec<&'c Site>| sites_to_check(&lineage, &recorded, sites, is_due);
-    let check = if let Some(reason) = reason.or(expired) {
-        // A deployment does not look at the sites that an earlier one only reached.
-        let sites = if matches!(reason, Reason::Expired(_)) { Vec::new() } else { to_check(reached) };
-        Check { reason: Some(reason), sites, ..Check::new(lineage) }
-    } else {
-        let sites = to_check([kept, reached].concat());
-        if sites.is_empty() && is_recorded {
-            return Decision::Settled { is_superseded };
-        }
-        Check { superseded, sites, is_due, ..Check::new(lineage) }
-    };
-    Decision::Check(Box::new(check))
-}
-
-/// Separates the sites that the lineage keeps from those on which others supersede it, with the reason.
-fn split<'a>(
-    lineage: &Candidate<'_>,
-    sites: Vec<&'a Site>,
-    account: &IndexedListing,
-    deployments: &ServiceDeployments,
-    now: OffsetDateTime,
-) -> (Vec<&'a Site>, Vec<(&'a Site, String)>) {
+) -> Check<'c, 'a> {
+    // A domain that was skipped was not a site at that time.
+    let recorded = lineage.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
+    let recorded: RecordedSites<'_> = recorded.map(|site| (site.domain.host(), site)).collect();
+    let superseded_by = |site: &Site| superseded_by(&lineage, site, account, deployments, now);
+    let sites = sites_of(&lineage, account);
+    let has_all = sites.len() >= lineage.options.domains.len();
     let (mut kept, mut superseded) = (Vec::new(), Vec::new());
     for site in sites {
-        match superseded_by(lineage, site, account, deployments, now) {
+        match superseded_by(site) {
             Some(reason) => superseded.push((site, reason)),
             None => kept.push(site),
         }
     }
-    (kept, superseded)
+    let is_superseded = kept.is_empty() && !superseded.is_empty();
+    let reached: Vec<&Site> =
+        reached_sites(&lineage, account).filter(|site| superseded_by(site).is_none()).collect();
+    let is_recorded_as = |site: &Site, outcome: Outcome| {
+        recorded.get(site.domain.host()).is_some_and(|known| known.outcome == outcome)
+    };
+    // One that is no longer reached has to be recorded as such.
+    let has_stale =
+        lineage.sites.iter().any(|known| known.outcome == Outcome::Stale && !lineage.is_for(&known.domain));
+    let is_recorded =
+        superseded.iter().all(|(site, _)| is_recorded_as(site, Outcome::Superseded)) && !has_stale;
+    let gap = gap_for(&lineage, account);
+    if is_superseded && has_all && reached.is_empty() {
+        // An incomplete listing may lack sites that no other lineage is for.
+        let is_whole = !lineage.options.domains.is_empty() || gap.is_none();
+        let are_all_recorded = lineage.sites.iter().all(|site| site.outcome == Outcome::Superseded);
+        if lineage.reason.is_none() && is_recorded && (is_whole || are_all_recorded) {
+            return Check { is_superseded, is_settled: true, ..Check::new(lineage) };
+        }
+        if is_whole {
+            let lineage = Candidate { reason: None, ..lineage };
+            return Check { superseded, is_superseded, ..Check::new(lineage) };
+        }
+    }
+    let reason = lineage.reason.clone();
+    let reason = reason.or_else(|| drift(&lineage, account, gap, &recorded, &kept, !superseded.is_empty()));
+    let until = lineage.leaf.as_ref().map(|leaf| leaf.not_after);
+    let expired = until.filter(|until| *until < now && !kept.is_empty()).map(Reason::Expired);
+    let is_turn = |seen| is_due(state::stable_hash(&lineage.name), seen, now, lineage.settings.verify_every);
+    let is_due = lineage.edge_seen_at.is_some_and(is_turn);
+    let are_checked = lineage.settings.verify != Verify::Off && !lineage.settings.verify_every.is_zero();
+    // Even if a push is pending: it may be stuck.
+    let may_be_checked = |site: &&Site| are_checked && site.serves_https() && site.cert_id.is_some();
+    // All of them if the lineage's turn has come, otherwise those not known to be served.
+    let to_check = |sites: Vec<&'c Site>| {
+        let sites = sites.into_iter().filter(may_be_checked);
+        let due = sites.filter(|site| is_due || !is_recorded_as(site, Outcome::Served));
+        due.map(|site| (site, None)).collect::<Vec<_>>()
+    };
+    if let Some(reason) = reason.or(expired) {
+        // A deployment does not look at the sites that an earlier one only reached.
+        let sites = if matches!(reason, Reason::Expired(_)) { Vec::new() } else { to_check(reached) };
+        let lineage = Candidate { reason: Some(reason), ..lineage };
+        return Check { sites, ..Check::new(lineage) };
+    }
+    let sites = to_check([kept, reached].concat());
+    if sites.is_empty() && is_recorded {
+        return Check { is_superseded, is_settled: true, ..Check::new(lineage) };
+    }
+    Check { superseded, sites, is_due, ..Check::new(lineage) }
+}
+
+/// The sites of a lineage: those requested, or else those that its leaf covers.
+pub(super) fn sites_of<'c>(lineage: &Candidate<'_>, account: &'c IndexedListing) -> Vec<&'c Site> {
+    let domains = &lineage.options.domains;
+    if domains.is_empty() {
+        return account.sites_covered_by(&lineage.names);
+    }
+    domains.iter().filter_map(|domain| account.site(domain)).collect()
+}
+
+/// A gap of the listing that may hide a site or a record of a lineage.
+fn gap_for<'c>(lineage: &Candidate<'_>, account: &'c IndexedListing) -> Option<&'c Gap> {
+    account.listing().gaps().find(|gap| gap.may_hide(|domain| lineage.names.cover(domain)))
 }
 
 /// Which other lineage provides the certificate of a site; `None` if this one does.
@@ -108,30 +123,32 @@ fn superseded_by(
 fn drift(
     lineage: &Candidate<'_>,
     account: &IndexedListing,
+    gap: Option<&Gap>,
     recorded: &RecordedSites<'_>,
     sites: &[&Site],
     has_superseded: bool,
 ) -> Option<Reason> {
     let has_any = !sites.is_empty() || has_superseded;
-    if !has_any && recorded.is_any_bound() {
+    if !has_any && recorded.values().any(|site| site.outcome.is_bound()) {
         return Some(Reason::Drifted("the account no longer has its sites".into()));
     }
     // By hand, `--skip-unmatched` is for one run; afterwards, nothing has drifted.
     let skipped = lineage.sites.iter().filter(|site| site.outcome == Outcome::Skipped);
     let skipped: Vec<&Domain> = skipped.map(|site| &site.domain).collect();
-    let is_missing = if lineage.domains.is_empty() {
+    let is_missing = if lineage.options.domains.is_empty() {
         !has_any && (skipped.is_empty() || skipped.len() < lineage.sites.len())
     } else {
-        lineage.domains.iter().any(|domain| account.site(domain).is_none() && !skipped.contains(&domain))
+        let mut domains = lineage.options.domains.iter();
+        domains.any(|domain| account.site(domain).is_none() && !skipped.contains(&domain))
     };
     if is_missing && !lineage.settings.skip_unmatched {
         return Some(Reason::Drifted("a site is missing".into()));
     }
-    if let Some(gap) = account.gap_for(lineage) {
+    if let Some(gap) = gap {
         return Some(Reason::Drifted(gap.to_string()));
     }
     sites.iter().find_map(|site| {
-        let Some(known) = recorded.find(site) else {
+        let Some(known) = recorded.get(site.domain.host()) else {
             return Some(Reason::Drifted(format!("{} is a new site", site.domain)));
         };
         change(site, known, account).map(Reason::Drifted)
@@ -139,7 +156,7 @@ fn drift(
 }
 
 /// How a site differs from what was deployed to it.
-fn change(site: &Site, deployed: &state::SiteState, account: &IndexedListing) -> Option<String> {
+fn change(site: &Site, deployed: &SiteState, account: &IndexedListing) -> Option<String> {
     let domain = &site.domain;
     if deployed.outcome == Outcome::Superseded {
         return Some(format!("{domain} is no longer superseded"));
@@ -174,62 +191,14 @@ fn reached_sites<'a>(lineage: &Candidate<'_>, account: &'a IndexedListing) -> im
     })
 }
 
-/// The sites to handshake with: all of them if the lineage's turn has come, otherwise those not known to be served.
-fn sites_to_check<'a>(
-    lineage: &Candidate<'_>,
-    recorded: &RecordedSites<'_>,
-    sites: Vec<&'a Site>,
-    is_due: bool,
-) -> Vec<&'a Site> {
-    let settings = &lineage.settings;
-    if settings.verify == Verify::Off || settings.verify_every.is_zero() {
-        return Vec::new();
-    }
-    let is_served = |site: &Site| recorded.find(site).is_some_and(|known| known.outcome == Outcome::Served);
-    // Even if a push is pending: it may be stuck.
-    let may_be_checked = |site: &&Site| site.serves_https() && site.cert_id.is_some();
-    sites.into_iter().filter(may_be_checked).filter(|site| is_due || !is_served(site)).collect()
-}
-
-/// Whether the turn of a lineage to have its edges checked has come.
-fn is_edge_due(lineage: &Candidate<'_>, now: OffsetDateTime) -> bool {
-    let is_due = |seen| is_due(state::stable_hash(&lineage.name), seen, now, lineage.settings.verify_every);
-    lineage.edge_seen_at.is_some_and(is_due)
-}
-
-/// Whether the edge check of a lineage is due. Each lineage has its own time within the period, derived from the hash
+/// Whether the turn of a lineage to have its edges checked has come. Each lineage has its own time within the period, derived from the hash
 /// of its name, so that the handshakes of many lineages are spread evenly.
-pub(super) fn is_due(hash: u64, seen: OffsetDateTime, now: OffsetDateTime, period: Duration) -> bool {
+fn is_due(hash: u64, seen: OffsetDateTime, now: OffsetDateTime, period: Duration) -> bool {
     let period = i128::try_from(period.as_nanos()).unwrap_or(i128::MAX).max(1);
     let offset = i128::from(hash).rem_euclid(period);
     let turn = |at: OffsetDateTime| (at.unix_timestamp_nanos() - offset).div_euclid(period);
     // A clock that was set back must not delay the check.
     turn(now) != turn(seen)
-}
-
-/// The sites that the last deployment reported, by host. An id does not identify them: the bare upload reports none, and a
-/// site that is created again gets another.
-struct RecordedSites<'s>(HashMap<&'s str, &'s state::SiteState>);
-
-impl<'s> RecordedSites<'s> {
-    fn new(sites: &'s [state::SiteState]) -> Self {
-        // A domain that was skipped was not a site at that time.
-        let sites = sites.iter().filter(|site| site.outcome != Outcome::Skipped);
-        Self(sites.map(|site| (site.domain.host(), site)).collect())
-    }
-
-    fn find(&self, site: &Site) -> Option<&'s state::SiteState> {
-        self.0.get(site.domain.host()).copied()
-    }
-
-    fn is_any_bound(&self) -> bool {
-        self.0.values().any(|site| site.outcome.is_bound())
-    }
-
-    fn are_superseded(&self, sites: &[(&Site, String)]) -> bool {
-        let is_superseded = |known: &state::SiteState| known.outcome == Outcome::Superseded;
-        sites.iter().all(|(site, _)| self.find(site).is_some_and(is_superseded))
-    }
 }
 
 #[cfg(test)]

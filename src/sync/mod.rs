@@ -6,25 +6,24 @@
 
 mod check;
 mod decision;
-mod lineage_sites;
 mod scan;
 mod schedule;
 mod summary;
 mod workers;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use time::OffsetDateTime;
 
-use self::decision::{Decision, decide};
+use self::decision::decide;
 use self::scan::{Candidate, Examiner, Reason, Scanned};
-use self::schedule::{Job, Schedule};
+use self::schedule::Schedule;
 use self::summary::LineageResult;
 pub(crate) use self::summary::Summary;
-use self::workers::{Ended, ListedAccount, Workers};
+use self::workers::{ListedAccount, Workers};
 use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{AccountSnapshot, ClientCache, left_behind};
@@ -66,7 +65,7 @@ pub(crate) fn run(
     store.probe()?;
     std::thread::sleep(options.splay.mul_f64(fastrand::f64()));
 
-    let mut sync = Sync::new(&layers, options.shard, state_dir);
+    let mut sync = Sync::new(&layers, options.shard, store.clone());
     let mut inventory = Inventory::gather(Some(&store), configuration)?;
     if let Some(selection) = &options.secrets {
         let are_all_listed = sync.add_secrets(selection, (&context.env, layers.timeout()), &mut inventory)?;
@@ -75,10 +74,10 @@ pub(crate) fn run(
             sync.summary.add_warnings(["no secret of type kubernetes.io/tls was found".to_owned()]);
         }
     } else if inventory.len() == 0 {
-        sync.summary.add_warnings([nothing_to_sync(&sync.state_dir)]);
+        sync.summary.add_warnings([nothing_to_sync(&state_dir)]);
     }
     let mut errors = Vec::new();
-    inventory.visit(|member| sync.scan(member, &store), |error| errors.push(error));
+    inventory.visit(|member| sync.scan(member), |error| errors.push(error));
     errors.retain(|error| error.damaged().is_none_or(|file| sync.is_own(&file.lineage)));
     store.remove_unclaimed(sync.deployed_sites);
     let mut summary = Runtime::new()?.block_on(sync.deploy(progress));
@@ -108,15 +107,14 @@ pub(crate) fn run_one(
     let (configuration, flags) = (context.configuration(), Layer::default());
     let layers = Layers::new(&flags, &context.env, configuration);
     let name = state::lineage_name(source);
-    let state_dir = layers.state_dir().filter(|directory| directory.is_dir());
-    let state = state_dir.as_deref().and_then(|directory| Store::at(directory).read(&name).ok()?);
-    let (Some(state_dir), Some(state)) = (state_dir, state) else { return Ok(None) };
-    let (others, _) = Store::at(&state_dir).read_all();
-    let mut sync = Sync::new(&layers, None, state_dir);
+    let store =
+        layers.state_dir().filter(|directory| directory.is_dir()).map(|directory| Store::at(&directory));
+    let state = store.as_ref().and_then(|store| store.read(&name).ok()?);
+    let (Some(store), Some(state)) = (store, state) else { return Ok(None) };
+    let (others, _) = store.read_all();
+    let mut sync = Sync::new(&layers, None, store.clone());
     sync.deployments = others.into_iter().filter(|(other, _)| *other != name).collect();
-    let member = Member { name, source: Ok(source.clone()), entry, state: Some(state), is_unclaimed: false };
-    let store = Store::at(&sync.state_dir);
-    sync.scan(member, &store);
+    sync.scan(Member { name, source: Ok(source.clone()), entry, state: Some(state), is_unclaimed: false });
     Ok(Some(Runtime::new()?.block_on(sync.deploy(progress))))
 }
 
@@ -155,7 +153,6 @@ fn nothing_to_sync(state_dir: &Path) -> String {
 struct Sync<'a> {
     examiner: Examiner<'a>,
     shard: Option<Shard>,
-    state_dir: PathBuf,
     /// The lineages of each account.
     accounts: Vec<(Arc<Settings>, Vec<Scanned<'a>>)>,
     /// The deployments of all lineages, in any shard.
@@ -166,11 +163,10 @@ struct Sync<'a> {
 }
 
 impl<'a> Sync<'a> {
-    fn new(layers: &'a Layers<'a>, shard: Option<Shard>, state_dir: PathBuf) -> Self {
+    fn new(layers: &'a Layers<'a>, shard: Option<Shard>, store: Store) -> Self {
         Self {
-            examiner: Examiner::new(layers),
+            examiner: Examiner::new(layers, store),
             shard,
-            state_dir,
             accounts: Vec::new(),
             deployments: Deployments::default(),
             deployed_sites: 0,
@@ -200,13 +196,13 @@ impl<'a> Sync<'a> {
         Ok(are_all_listed)
     }
 
-    fn scan(&mut self, member: Member<'a>, store: &Store) {
+    fn scan(&mut self, member: Member<'a>) {
         let is_own = self.is_own(&member.name);
         if let Some(state) = &member.state {
             self.deployments.add(&member.name, state);
             for (service, host) in state.deployed_hosts() {
                 self.deployed_sites += 1;
-                if is_own && let Err(error) = store.claim(service, host, &member.name) {
+                if is_own && let Err(error) = self.examiner.store.claim(service, host, &member.name) {
                     log::debug!("{error}");
                 }
             }
@@ -224,7 +220,7 @@ impl<'a> Sync<'a> {
         }
         match self.examiner.scan(member) {
             Ok(Some((settings, lineage))) => self.add(settings, lineage),
-            Ok(None) => self.summary.count(Some(LineageResult::Gone)),
+            Ok(None) => self.summary.count(LineageResult::Gone),
             Err(error) => self.summary.add_failed(&name, error),
         }
     }
@@ -242,23 +238,21 @@ impl<'a> Sync<'a> {
     async fn deploy(self, progress: &dyn Progress) -> Summary {
         progress.enter(Phase::Reading);
         let stores = Arc::default();
-        let Self { examiner, state_dir, accounts, deployments, mut summary, .. } = self;
-        let store = Store::at(&state_dir);
-        let listings = join_all(accounts.iter().map(|(settings, _)| list_account(settings, &stores))).await;
+        let Self { examiner, accounts, deployments, mut summary, .. } = self;
+        let lists = accounts.iter().map(|(settings, _)| list_account(settings, &deployments, &stores));
+        let lists = join_all(lists).await;
         let (mut listed, mut scanned) = (Vec::new(), Vec::new());
-        for ((settings, lineages), listing) in accounts.into_iter().zip(listings) {
-            match listing {
-                Ok((clients, listing)) => {
-                    let deployments = deployments.of_service(&settings.base_url.to_string());
-                    let snapshot = AccountSnapshot { listing, deployments };
-                    listed.push((ListedAccount { clients, snapshot }, settings));
+        for (account, (_, lineages)) in lists.into_iter().zip(accounts) {
+            match account {
+                Ok(account) => {
+                    listed.push(account);
                     scanned.push(lineages);
                 }
                 Err(error) => summary.add_unreached(&error, lineages.len()),
             }
         }
         let (mut independent, mut conflicting) = (Vec::new(), Vec::new());
-        for ((account, settings), lineages) in listed.iter().zip(scanned) {
+        for (account, lineages) in listed.iter().zip(scanned) {
             let AccountSnapshot { listing, deployments } = &account.snapshot;
             summary.add_gaps(listing.listing().gaps());
             summary.add_warnings(left_behind(listing.listing(), deployments, clock::now()));
@@ -266,58 +260,51 @@ impl<'a> Sync<'a> {
             let (mut due, mut checks) = (Vec::new(), Vec::new());
             for lineage in lineages {
                 let name = lineage.name.clone();
-                let lineage = match examiner.examine(lineage, settings, &store) {
-                    Ok(Some(lineage)) => lineage,
-                    Ok(None) => continue,
-                    Err(error) => {
-                        summary.add_failed(&name, error);
-                        continue;
+                match examiner.examine(lineage, &account.settings) {
+                    Ok(None) => {}
+                    Ok(Some(lineage)) => {
+                        let check = decide(lineage, listing, deployments, now);
+                        if check.is_settled {
+                            summary.count(check.result());
+                        } else {
+                            checks.push(check);
+                        }
                     }
-                };
-                match decide(lineage, listing, deployments, now) {
-                    Decision::Settled { is_superseded } => {
-                        summary.count(is_superseded.then_some(LineageResult::Superseded));
-                    }
-                    Decision::Check(check) => checks.push(*check),
+                    Err(error) => summary.add_failed(&name, error),
                 }
             }
             // Deployments wait for this.
-            let deadline = Deadline::after(settings.timeout / 3);
-            match check::run(checks, &account.clients, &examiner, &state_dir, deadline, now).await {
-                Ok(checked) => {
-                    for (check, reason, report) in checked {
-                        match reason {
-                            Some(Reason::Expired(at)) => {
-                                summary.add_failed(&check.lineage.name, expired(&check.lineage, at));
-                            }
-                            Some(reason) => due.push(Job { lineage: check.lineage, reason }),
-                            None => summary.add_checked(&check, report),
-                        }
-                    }
+            let deadline = Deadline::after(account.settings.timeout / 3);
+            let number = checks.len();
+            let checked = check::run(checks, &account.clients, &examiner, deadline, now).await;
+            let checked = checked.map_err(|error| summary.add_unreached(&error, number)).unwrap_or_default();
+            for (check, report) in checked {
+                let (result, lineage) = (check.result(), check.lineage);
+                match lineage.reason {
+                    Some(Reason::Expired(at)) => summary.add_failed(&lineage.name, expired(&lineage, at)),
+                    Some(_) => due.push(lineage),
+                    None => summary.add(&lineage.name, result, None, report),
                 }
-                Err((error, lineages)) => summary.add_unreached(&error, lineages),
             }
             let schedule = Schedule::new(due, listing);
             account.clients.has_several.set(schedule.independent.len() > 1);
-            independent.extend(schedule.independent.into_iter().map(|job| (account, job)));
-            conflicting.extend(schedule.conflicting.into_iter().map(|job| (account, job)));
+            independent.extend(schedule.independent.into_iter().map(|lineage| (account, lineage)));
+            conflicting.extend(schedule.conflicting.into_iter().map(|lineage| (account, lineage)));
         }
         let (mut done, total) = (0, independent.len() + conflicting.len());
         progress.enter(Phase::Lineages { done, total });
         // Several deployments at once have no common phase.
         let progress_of_each: &dyn Progress = if total == 1 { progress } else { &() };
-        let workers = Workers { examiner: &examiner, state_dir: &state_dir, progress: progress_of_each };
-        let mut on_done = |Job { lineage, reason }: Job<'_>, ended, report| {
+        let workers = Workers { examiner: &examiner, progress: progress_of_each };
+        let mut on_done = |Candidate { name, reason, .. }: Candidate<'_>, result, report| {
             done += 1;
             progress.enter(Phase::Lineages { done, total });
-            match ended {
-                Ended::Deployed => summary.add(&lineage.name, Some(reason), report),
-                Ended::FilesMissing => summary.add_missing(&lineage.name, report),
-                Ended::Forgotten | Ended::Deferred => {}
+            if let Some(result) = result {
+                summary.add(&name, result, reason.filter(|_| result != LineageResult::Gone), report);
             }
         };
         let mut later = workers.run(independent, true, &mut on_done).await;
-        for (account, _) in &listed {
+        for account in &listed {
             account.clients.has_several.set(false);
         }
         later.extend(conflicting);
@@ -327,13 +314,16 @@ impl<'a> Sync<'a> {
 }
 
 async fn list_account(
-    settings: &Settings,
+    settings: &Arc<Settings>,
+    deployments: &Deployments,
     stores: &Arc<TrustStores>,
-) -> Result<(ClientCache, IndexedListing), CommandError> {
+) -> Result<ListedAccount, CommandError> {
     let deadline = Deadline::after(settings.timeout);
     let clients = ClientCache::for_many(Arc::clone(stores));
     let listing = IndexedListing::new(clients.listing(settings, deadline).await?);
-    Ok((clients, listing))
+    let deployments = deployments.of_service(&settings.base_url.to_string());
+    let snapshot = AccountSnapshot { listing, deployments };
+    Ok(ListedAccount { settings: Arc::clone(settings), clients, snapshot })
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Examines each lineage offline: its files, its state and its settings.
 //!
 //! In two passes, so that the memory of a run does not grow with what the states of all lineages hold: the first finds
-//! the accounts to list, the second reads each lineage when it is decided on.
+//! the accounts to list, the second reads each lineage when it is decided on. One that is deployed is examined once more
+//! under its lock.
 
 use std::cell::RefCell;
 use std::ptr;
@@ -10,14 +11,18 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 
 use crate::bundle;
-use crate::error::CommandError;
+use crate::clock::Deadline;
+use crate::deploy::Journal;
+use crate::error::{CommandError, ErrorKind};
 use crate::file::ReadError;
+use crate::hint::Hint;
 use crate::inventory::{self, Member};
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
+use crate::report::Report;
 use crate::settings::{Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::Source;
-use crate::state::{self, Given, LineageState, Origin, Store};
+use crate::state::{LineageState, RunOptions, SiteState, Store};
 use crate::text::rfc3339;
 
 /// What the first pass keeps of a lineage.
@@ -37,23 +42,19 @@ pub(super) struct Candidate<'a> {
     /// Its entry in the configuration.
     pub(super) entry: Option<&'a LineageEntry>,
     pub(super) settings: Arc<Settings>,
-    /// The sites that must get the certificate, each once; empty means every covered site.
-    pub(super) domains: Vec<Domain>,
-    /// The recorded options for the leaf on disk.
-    pub(super) given: Given,
-    /// Whether they are those of a pending run.
-    pub(super) origin: Origin,
+    /// How it is deployed: with the recorded options for the leaf on disk.
+    pub(super) options: RunOptions,
     /// The leaf on disk; `None` if it cannot be read. The recorded one if the file is missing.
     pub(super) leaf: Option<Leaf>,
     /// Its names.
     pub(super) names: Names,
     /// The sites as the last deployment reported them.
-    pub(super) sites: Vec<state::SiteState>,
+    pub(super) sites: Vec<SiteState>,
     /// When a deployment or `sync` last looked at its edges; `None` if it was never deployed.
     pub(super) edge_seen_at: Option<OffsetDateTime>,
     /// When the last run began; `None` if it was never deployed.
     pub(super) begun: Option<OffsetDateTime>,
-    /// Why it has to be deployed; `None` if only drift can be a reason.
+    /// Why it is deployed, or cannot be; `None` if only what the service lists or the edges serve can be a reason.
     pub(super) reason: Option<Reason>,
 }
 
@@ -84,6 +85,7 @@ pub(super) enum Reason {
 /// Examines lineages one by one.
 pub(super) struct Examiner<'a> {
     layers: &'a Layers<'a>,
+    pub(super) store: Store,
     resolved: RefCell<Vec<Resolved<'a>>>,
 }
 
@@ -91,8 +93,8 @@ pub(super) struct Examiner<'a> {
 type Resolved<'a> = (Layer, Option<&'a LineageEntry>, Arc<Settings>);
 
 impl<'a> Examiner<'a> {
-    pub(super) fn new(layers: &'a Layers<'a>) -> Self {
-        Self { layers, resolved: RefCell::default() }
+    pub(super) fn new(layers: &'a Layers<'a>, store: Store) -> Self {
+        Self { layers, store, resolved: RefCell::default() }
     }
 
     /// The first pass: finds the settings of a lineage, which name its account. `None`: its files are missing, and
@@ -123,33 +125,68 @@ impl<'a> Examiner<'a> {
     /// The second pass. Fails if the account is no longer the one of the first; `None`: the state was deleted since.
     pub(super) fn examine(
         &self,
-        Scanned { name, source, entry, begun }: Scanned<'a>,
-        settings: &Settings,
-        store: &Store,
+        lineage: Scanned<'a>,
+        listed: &Settings,
     ) -> Result<Option<Candidate<'a>>, CommandError> {
-        let state = store.read(&name)?;
-        if state.is_none() && begun.is_some() && entry.is_none() {
+        let state = self.store.read(&lineage.name)?;
+        if state.is_none() && lineage.begun.is_some() && lineage.entry.is_none() {
             return Ok(None);
         }
-        let leaf = LeafOnDisk::read(&source, state.as_ref());
-        let lineage = self.candidate((name, source, entry), leaf, state)?;
-        lineage.require_service(settings)?;
         // A run that began between the passes is noticed under the lock.
-        Ok(Some(Candidate { begun, ..lineage }))
+        self.candidate(lineage, listed, state).map(Some)
     }
 
-    /// Chooses the options of a lineage, and resolves its settings.
-    pub(super) fn candidate(
+    /// Locks a lineage and examines it again: its client or another run may have changed it since the scan. `None` if its
+    /// state was deleted and the configuration does not name it.
+    pub(super) async fn open(
         &self,
-        (name, source, entry): (String, Source, Option<&'a LineageEntry>),
-        leaf: LeafOnDisk,
+        lineage: &Candidate<'a>,
+        deadline: Deadline,
+        report: &mut Report,
+    ) -> Result<Option<(Journal, Candidate<'a>)>, CommandError> {
+        let Candidate { name, source, entry, begun, .. } = lineage;
+        let directory = Some(self.store.directory());
+        let mut journal = Journal::open(name.clone(), source, directory, deadline, report).await?;
+        // Without a record of this run the next `sync` would not finish it.
+        if let Some(error) = journal.take_write_error() {
+            return Err(error.into());
+        }
+        if journal.has_no_state && begun.is_some() && entry.is_none() {
+            return Ok(None);
+        }
+        let state = journal.before().cloned();
+        let begun = state.as_ref().map(|state| state.begun_at);
+        // The client may have switched the files.
+        let scanned = Scanned { name: name.clone(), source: source.refresh(), entry: *entry, begun };
+        let now = self.candidate(scanned, &lineage.settings, state)?;
+        journal.options = now.options.clone();
+        Ok(Some((journal, now)))
+    }
+
+    /// Chooses the options of a lineage, and resolves its settings. Fails if they name another account than the one that
+    /// was listed.
+    fn candidate(
+        &self,
+        lineage: Scanned<'a>,
+        listed: &Settings,
         state: Option<LineageState>,
-    ) -> Result<Candidate<'a>, SettingsError> {
-        let on_disk = leaf.leaf.as_ref();
-        let (given, origin) = state.as_ref().map(|state| state.given(on_disk)).unwrap_or_default();
-        let domains = inventory::domains(&given, entry);
+    ) -> Result<Candidate<'a>, CommandError> {
+        let (entry, on_disk) = (lineage.entry, LeafOnDisk::read(&lineage.source, state.as_ref()));
+        let (given, origin) =
+            state.as_ref().map(|state| state.given(on_disk.leaf.as_ref())).unwrap_or_default();
         let settings = self.settings(&given.settings, entry)?;
-        Ok(Candidate::new((name, source, entry), settings, (domains, given, origin), leaf, state))
+        if !settings.is_same_service(listed) {
+            let message = "the account of the lineage changed during this run; nothing was sent for it";
+            return Err(CommandError::new(ErrorKind::Temporary, message).hint(Hint::RETRY));
+        }
+        let options = RunOptions {
+            service: Some(settings.base_url.to_string()),
+            domains: inventory::domains(&given, entry),
+            given,
+            origin,
+            is_configured: entry.is_some(),
+        };
+        Ok(Candidate::new(lineage, settings, options, on_disk, state))
     }
 
     fn settings(
@@ -173,45 +210,34 @@ impl<'a> Examiner<'a> {
 impl<'a> Candidate<'a> {
     /// Examines a lineage that is not reported as missing.
     pub(super) fn new(
-        (name, source, entry): (String, Source, Option<&'a LineageEntry>),
+        Scanned { name, source, entry, begun }: Scanned<'a>,
         settings: Arc<Settings>,
-        (domains, given, origin): (Vec<Domain>, Given, Origin),
-        leaf: LeafOnDisk,
+        options: RunOptions,
+        LeafOnDisk { is_missing, leaf }: LeafOnDisk,
         state: Option<LineageState>,
     ) -> Self {
         let reason = match &state {
             None => Some(Reason::New),
-            Some(_) if leaf.is_missing => Some(Reason::FilesMissing),
-            Some(state) => reason(state, &leaf, &settings, &domains),
+            Some(_) if is_missing => Some(Reason::FilesMissing),
+            Some(state) => reason(state, leaf.as_ref(), &options),
         };
-        let begun = state.as_ref().map(|state| state.begun_at);
-        let edge_seen_at =
-            state.as_ref().and_then(|state| state.edge_checked_at.or(state.last_success)).or(begun);
+        let seen_at =
+            |state: &LineageState| state.edge_checked_at.or(state.last_success).unwrap_or(state.begun_at);
+        let edge_seen_at = state.as_ref().map(seen_at);
         let sites = state.map(|state| state.sites).unwrap_or_default();
-        let leaf = leaf.leaf;
         let names = Names::of(leaf.iter().flat_map(|leaf| &leaf.names).map(String::as_str));
-        Self {
-            name,
-            source,
-            entry,
-            settings,
-            domains,
-            given,
-            origin,
-            leaf,
-            names,
-            sites,
-            edge_seen_at,
-            begun,
-            reason,
-        }
+        Self { name, source, entry, settings, options, leaf, names, sites, edge_seen_at, begun, reason }
     }
-}
 
-impl Candidate<'_> {
     /// Whether it is for a site that its leaf covers, or was deployed to.
     pub(super) fn is_for(&self, domain: &Domain) -> bool {
-        self.domains.is_empty() || self.domains.contains(domain)
+        self.options.domains.is_empty() || self.options.domains.contains(domain)
+    }
+
+    /// Whether another run has begun since an earlier examination.
+    pub(super) fn has_newer_run(&self, earlier: &Self) -> bool {
+        // Not `>`: the clock may have been set back in between.
+        self.begun != earlier.begun
     }
 }
 
@@ -234,22 +260,15 @@ impl LeafOnDisk {
 }
 
 /// Why a lineage that was deployed before, and whose files are there, has to be deployed again.
-fn reason(
-    state: &LineageState,
-    leaf: &LeafOnDisk,
-    settings: &Settings,
-    domains: &[Domain],
-) -> Option<Reason> {
-    let service = settings.base_url.to_string();
-    let has_same_options =
-        state.service.as_ref().is_none_or(|known| *known == service) && state.domains == domains;
+fn reason(state: &LineageState, on_disk: Option<&Leaf>, options: &RunOptions) -> Option<Reason> {
+    let is_same_service = state.service.is_none() || state.service == options.service;
     if let Some(since) = state.pending_since {
         Some(Reason::Pending(since))
-    } else if leaf.leaf != state.leaf || state.has_earlier_leaf() {
+    } else if on_disk != state.leaf.as_ref() || state.has_earlier_leaf() {
         Some(Reason::Renewed)
     } else if state.missing_since.is_some() {
         Some(Reason::FilesBack)
-    } else if !has_same_options {
+    } else if !is_same_service || state.domains != options.domains {
         Some(Reason::OptionsChanged)
     } else {
         None
@@ -266,8 +285,8 @@ mod tests {
     use super::*;
     use crate::outcome::{ChangedRecords, Outcome};
     use crate::settings::{self, Verify};
-    use crate::state::RunOptions;
     use crate::state::fixture::served;
+    use crate::state::{Given, Origin};
 
     /// Runs a test with a directory, and with a configuration that has one entry.
     fn examine(test: impl for<'a> FnOnce(&Path, &Examiner<'a>, &'a LineageEntry)) {
@@ -278,19 +297,20 @@ mod tests {
         let (flags, env) = (Layer::default(), env.into_iter().collect());
         let file = settings::read_configuration(Some(&path), &env);
         let layers = Layers::new(&flags, &env, &file);
-        test(directory.path(), &Examiner::new(&layers), &file.lineages[0]);
+        let examiner = Examiner::new(&layers, Store::at(directory.path()));
+        test(directory.path(), &examiner, &file.lineages[0]);
     }
 
     #[test]
     fn lineage_forgotten_between_the_passes_is_left_alone() {
-        examine(|directory, examiner, entry| {
+        examine(|_, examiner, entry| {
             let settings = examiner.settings(&Layer::default(), None).unwrap();
             let begun = Some(OffsetDateTime::UNIX_EPOCH);
             for (begun, entry, is_left_alone) in
                 [(begun, None, true), (begun, Some(entry), false), (None, None, false)]
             {
                 let scanned = Scanned { name: "a".to_owned(), source: Source::of_file("/c"), entry, begun };
-                let examined = examiner.examine(scanned, &settings, &Store::at(directory));
+                let examined = examiner.examine(scanned, &settings);
                 assert_eq!(examined.unwrap().is_none(), is_left_alone);
             }
         });

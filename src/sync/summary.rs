@@ -1,10 +1,10 @@
 //! The result of a `sync`: counts, and a report of each lineage that was not simply unchanged.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::iter::repeat_n;
 
 use serde::Serialize;
 
-use super::check::Check;
 use super::scan::Reason;
 use crate::api::Gap;
 use crate::clock;
@@ -20,21 +20,13 @@ use crate::text::{count, list_first, people, sanitize, tally};
 pub(crate) struct Summary {
     /// Whether the run sent anything that changes the service.
     changed: bool,
-    counts: Counts,
+    /// Of all lineages.
+    results: Vec<LineageResult>,
+    /// Those that were not simply unchanged.
     lineages: Vec<LineageReport>,
     /// Failures that do not belong to a single lineage.
     errors: Vec<CommandError>,
     warnings: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-struct Counts {
-    total: usize,
-    unchanged: usize,
-    deployed: usize,
-    failed: usize,
-    gone: usize,
-    superseded: usize,
 }
 
 /// The report of a lineage that was not simply unchanged.
@@ -48,12 +40,13 @@ struct LineageReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum LineageResult {
+    Unchanged,
     Deployed,
-    Failed,
-    /// Its files are missing.
-    Gone,
     /// Other lineages provide the certificate of all its sites.
     Superseded,
+    /// Its files are missing.
+    Gone,
+    Failed,
 }
 
 crate::text::display_as_serialized!(LineageResult);
@@ -63,17 +56,9 @@ impl Summary {
         self.warnings.extend(warnings);
     }
 
-    /// Counts a lineage of which there is nothing to report; `None`: it is unchanged.
-    pub(super) fn count(&mut self, result: Option<LineageResult>) {
-        let Counts { total, unchanged, deployed, failed, gone, superseded } = &mut self.counts;
-        *total += 1;
-        *match result {
-            None => unchanged,
-            Some(LineageResult::Deployed) => deployed,
-            Some(LineageResult::Failed) => failed,
-            Some(LineageResult::Gone) => gone,
-            Some(LineageResult::Superseded) => superseded,
-        } += 1;
+    /// Counts a lineage of which there is nothing to report.
+    pub(super) fn count(&mut self, result: LineageResult) {
+        self.results.push(result);
     }
 
     /// Warns of a lineage that is left alone because no entry names its account.
@@ -83,28 +68,21 @@ impl Summary {
         ));
     }
 
-    pub(super) fn add_missing(&mut self, name: &str, report: Report) {
-        self.add_as(LineageResult::Gone, name, None, report);
-    }
-
-    /// Adds a lineage that was not deployed: it is unchanged, or newly superseded on all its sites.
-    pub(super) fn add_checked(&mut self, check: &Check<'_, '_>, report: Report) {
-        let name = &check.lineage.name;
-        if check.is_superseded {
-            return self.add_as(LineageResult::Superseded, name, None, report);
+    /// Adds a lineage, with the reason for which it was deployed. Of one that is unchanged, only warnings are reported.
+    pub(super) fn add(
+        &mut self,
+        name: &str,
+        result: LineageResult,
+        reason: Option<Reason>,
+        mut report: Report,
+    ) {
+        self.count(result);
+        if result == LineageResult::Unchanged {
+            return self.warnings.extend(report.warnings.iter().map(|warning| format!("{name}: {warning}")));
         }
-        self.warnings.extend(report.warnings.iter().map(|warning| format!("{name}: {warning}")));
-        self.count(None);
-    }
-
-    /// Adds a lineage that was to be deployed.
-    pub(super) fn add(&mut self, name: &str, reason: Option<Reason>, report: Report) {
-        let result = match report.kind() {
-            Some(_) => LineageResult::Failed,
-            None if report.deployed.is_superseded() => LineageResult::Superseded,
-            None => LineageResult::Deployed,
-        };
-        self.add_as(result, name, reason, report);
+        report.deployed.lineage = Some(name.to_owned());
+        self.changed |= report.deployed.changed;
+        self.lineages.push(LineageReport { name: name.to_owned(), result, reason, report });
     }
 
     /// Adds a lineage that could not be scanned.
@@ -112,7 +90,7 @@ impl Summary {
         let mut report = Report::new("deploy");
         report.set_place(Place { command: Command::Sync, ..Place::default() });
         report.fail(error);
-        self.add(name, None, report);
+        self.add(name, LineageResult::Failed, None, report);
     }
 
     /// Adds what the listing of an account may lack. If it is known to lack nothing but certain domains, the lineages
@@ -136,16 +114,8 @@ impl Summary {
 
     /// Counts lineages as failed, for a reason that does not belong to a single one.
     pub(super) fn fail(&mut self, lineages: usize, error: CommandError) {
-        self.counts.total += lineages;
-        self.counts.failed += lineages;
+        self.results.extend(repeat_n(LineageResult::Failed, lineages));
         self.errors.push(error);
-    }
-
-    fn add_as(&mut self, result: LineageResult, name: &str, reason: Option<Reason>, mut report: Report) {
-        report.deployed.lineage = Some(name.to_owned());
-        self.count(Some(result));
-        self.changed |= report.deployed.changed;
-        self.lineages.push(LineageReport { name: name.to_owned(), result, reason, report });
     }
 
     /// Fills the report of the command, with warnings and errors of all lineages.
@@ -166,7 +136,9 @@ impl Summary {
         }
         self.show(report);
         report.set("changed", self.changed);
-        report.set("counts", self.counts);
+        let counts = self.counts().map(|(result, number)| (result.to_string(), number));
+        let total = [("total".to_owned(), self.results.len())];
+        report.set("counts", counts.into_iter().chain(total).collect::<BTreeMap<_, _>>());
         for LineageReport { name, result, reason, report: lineage } in &mut self.lineages {
             lineage.set("name", name);
             lineage.set("state", *result);
@@ -187,18 +159,19 @@ impl Summary {
                 lineages => lineages.iter().for_each(|lineage| report.push(lineage.line())),
             }
         }
-        let Counts { total, unchanged, deployed, failed, gone, superseded } = self.counts;
-        let parts = [
-            (unchanged, "unchanged"),
-            (deployed, "deployed"),
-            (superseded, "superseded"),
-            (gone, "gone"),
-            (failed, "failed"),
-        ];
-        if total > 0 {
-            let (total, elapsed) = (count(total, "lineage"), people::elapsed(report.start.elapsed()));
-            report.push(format!("{total}: {} ({elapsed})", tally(parts)));
+        let results = tally(self.counts().map(|(result, number)| (number, result)));
+        if !results.is_empty() {
+            let (total, elapsed) =
+                (count(self.results.len(), "lineage"), people::elapsed(report.start.elapsed()));
+            report.push(format!("{total}: {results} ({elapsed})"));
         }
+    }
+
+    /// The number of lineages with each result.
+    fn counts(&self) -> [(LineageResult, usize); 5] {
+        use LineageResult::{Deployed, Failed, Gone, Superseded, Unchanged};
+        [Unchanged, Deployed, Superseded, Gone, Failed]
+            .map(|result| (result, self.results.iter().filter(|found| **found == result).count()))
     }
 
     /// Fills the report of a deployment, for a run on one lineage.
@@ -234,9 +207,18 @@ fn group_failures<'a>(lineages: &[&'a LineageReport]) -> Vec<Vec<&'a LineageRepo
 }
 
 impl LineageResult {
+    /// The result of a deployment.
+    pub(super) fn of(report: &Report) -> Self {
+        match report.kind() {
+            Some(_) => Self::Failed,
+            None if report.deployed.is_superseded() => Self::Superseded,
+            None => Self::Deployed,
+        }
+    }
+
     fn sign(self) -> Sign {
         match self {
-            Self::Deployed => Sign::Ok,
+            Self::Unchanged | Self::Deployed => Sign::Ok,
             Self::Superseded => Sign::Skipped,
             Self::Gone | Self::Failed => Sign::Failed,
         }

@@ -1,22 +1,21 @@
 //! Deploys lineages concurrently, as tasks on one thread. Those of one account share its connections and its rate
 //! limit.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
 
-use super::scan::{Candidate, Examiner, LeafOnDisk, Reason};
-use super::schedule::Job;
+use super::scan::{Candidate, Examiner, Reason};
+use super::summary::LineageResult;
 use crate::bundle;
 use crate::clock::{self, Deadline};
-use crate::deploy::{AccountSnapshot, ClientCache, Deployment, Journal};
+use crate::deploy::{AccountSnapshot, ClientCache, Deployment};
 use crate::error::{CommandError, ErrorKind};
-use crate::hint::{Command, Hint, Place};
+use crate::hint::{Command, Place};
 use crate::names::hosts;
 use crate::progress::Progress;
 use crate::report::{Report, SourceReport};
 use crate::settings::Settings;
-use crate::state::RunOptions;
 use crate::text;
 
 /// Maximum number of lineages in progress. More than requests in flight, because many wait for a lock, an edge or the
@@ -25,56 +24,58 @@ const MAX_CONCURRENT: usize = 640;
 
 /// An account, reached and listed once for all its lineages.
 pub(super) struct ListedAccount {
+    pub(super) settings: Arc<Settings>,
     pub(super) clients: ClientCache,
     pub(super) snapshot: AccountSnapshot,
 }
 
-/// How a job ended.
+/// How the work on a lineage ended.
 pub(super) enum Ended {
-    /// The lineage was deployed, or that failed.
-    Deployed,
-    /// The files of the lineage are missing.
-    FilesMissing,
+    /// The lineage was deployed, or that failed, or its files are missing.
+    Done(LineageResult),
     /// The state of the lineage was deleted during this run.
     Forgotten,
     /// Another run has begun, or the sites or names of the lineage have changed since the scan, so that it may conflict
-    /// with other jobs.
+    /// with others.
     Deferred,
 }
 
-/// What all jobs share.
+/// What all deployments share.
 pub(super) struct Workers<'w, 'a> {
     pub(super) examiner: &'w Examiner<'a>,
-    pub(super) state_dir: &'w Path,
     /// Progress of each deployment.
     pub(super) progress: &'w dyn Progress,
 }
 
+/// A lineage to deploy, with its account.
+type Job<'j, 'a> = (&'j ListedAccount, Candidate<'a>);
+
 impl<'a> Workers<'_, 'a> {
     /// Deploys lineages: independent ones concurrently from the listing of their account, conflicting ones in turn, each
-    /// from a new listing, because one may change what the next one finds. Returns the jobs that turned out to conflict.
+    /// from a new listing, because one may change what the next one finds. Returns those that turned out to conflict.
     pub(super) async fn run<'j>(
         &self,
-        jobs: Vec<(&'j ListedAccount, Job<'a>)>,
+        jobs: Vec<Job<'j, 'a>>,
         are_independent: bool,
-        mut on_done: impl FnMut(Job<'a>, Ended, Report),
-    ) -> Vec<(&'j ListedAccount, Job<'a>)> {
+        mut on_done: impl FnMut(Candidate<'a>, Option<LineageResult>, Report),
+    ) -> Vec<Job<'j, 'a>> {
         let max_concurrent = if are_independent { MAX_CONCURRENT } else { 1 };
-        let results = jobs.into_iter().map(async |(account, job)| {
+        let results = jobs.into_iter().map(async |(account, lineage)| {
             let mut report = Report::new("deploy");
-            let ended = self.deploy(account, &job.lineage, are_independent, &mut report).await;
+            let ended = self.deploy(account, &lineage, are_independent, &mut report).await;
             let ended = ended.unwrap_or_else(|error| {
                 report.fail(error);
-                Ended::Deployed
+                Ended::Done(LineageResult::Failed)
             });
-            (account, job, ended, report)
+            (account, lineage, ended, report)
         });
         let mut results = stream::iter(results).buffer_unordered(max_concurrent);
         let mut deferred = Vec::new();
-        while let Some((account, job, ended, report)) = results.next().await {
+        while let Some((account, lineage, ended, report)) = results.next().await {
             match ended {
-                Ended::Deferred => deferred.push((account, job)),
-                ended => on_done(job, ended, report),
+                Ended::Deferred => deferred.push((account, lineage)),
+                Ended::Done(result) => on_done(lineage, Some(result), report),
+                Ended::Forgotten => on_done(lineage, None, report),
             }
         }
         deferred
@@ -95,13 +96,13 @@ impl<'a> Workers<'_, 'a> {
             command: Command::Sync,
             is_recorded: true,
             lineage: Some(scanned.source.flags()),
-            domains: hosts(&scanned.given.domains),
+            domains: hosts(&scanned.options.given.domains),
         });
         let deadline = Deadline::after(timeout);
-        let opened = scanned.open(self.examiner, self.state_dir, deadline, report).await?;
+        let opened = self.examiner.open(scanned, deadline, report).await?;
         let Some((mut journal, lineage)) = opened else { return Ok(Ended::Forgotten) };
         if use_snapshot {
-            if lineage.has_newer_run(scanned) || lineage.domains != scanned.domains {
+            if lineage.has_newer_run(scanned) || lineage.options.domains != scanned.options.domains {
                 return Ok(Ended::Deferred);
             }
             journal.expected_names =
@@ -112,13 +113,13 @@ impl<'a> Workers<'_, 'a> {
         {
             journal.update(|state| state.mark_missing(clock::now()), report);
             report.fail(error);
-            return Ok(Ended::FilesMissing);
+            return Ok(Ended::Done(LineageResult::Gone));
         }
         let deployment = Deployment {
             source: &lineage.source,
             settings: &lineage.settings,
-            domains: &lineage.domains,
-            guards: lineage.given.guards,
+            domains: &lineage.options.domains,
+            guards: lineage.options.given.guards,
             upload_only: false,
             force: false,
             dry_run: false,
@@ -135,58 +136,7 @@ impl<'a> Workers<'_, 'a> {
         if let Some(error) = journal.take_write_error() {
             report.fail(error);
         }
-        Ok(Ended::Deployed)
-    }
-}
-
-impl<'a> Candidate<'a> {
-    /// Locks a lineage and examines it again: its client or another run may have changed it since the scan. `None` if its
-    /// state was deleted and the configuration does not name it.
-    pub(super) async fn open(
-        &self,
-        examiner: &Examiner<'a>,
-        state_dir: &Path,
-        deadline: Deadline,
-        report: &mut Report,
-    ) -> Result<Option<(Journal, Self)>, CommandError> {
-        let mut journal =
-            Journal::open(self.name.clone(), &self.source, Some(state_dir), deadline, report).await?;
-        // Without a record of this run the next `sync` would not finish it.
-        if let Some(error) = journal.take_write_error() {
-            return Err(error.into());
-        }
-        if journal.has_no_state && self.begun.is_some() && self.entry.is_none() {
-            return Ok(None);
-        }
-        let state = journal.before().cloned();
-        // The client may have switched the files.
-        let place = (self.name.clone(), self.source.refresh(), self.entry);
-        let leaf = LeafOnDisk::read(&place.1, state.as_ref());
-        let now = examiner.candidate(place, leaf, state)?;
-        now.require_service(&self.settings)?;
-        journal.options = RunOptions {
-            service: Some(now.settings.base_url.to_string()),
-            domains: now.domains.clone(),
-            given: now.given.clone(),
-            origin: now.origin,
-            is_configured: now.entry.is_some(),
-        };
-        Ok(Some((journal, now)))
-    }
-
-    /// Fails if the account is no longer the one that was listed.
-    pub(super) fn require_service(&self, listed: &Settings) -> Result<(), CommandError> {
-        if self.settings.is_same_service(listed) {
-            return Ok(());
-        }
-        let message = "the account of the lineage changed during this run; nothing was sent for it";
-        Err(CommandError::new(ErrorKind::Temporary, message).hint(Hint::RETRY))
-    }
-
-    /// Whether another run has begun since an earlier examination.
-    pub(super) fn has_newer_run(&self, earlier: &Self) -> bool {
-        // Not `>`: the clock may have been set back in between.
-        self.begun != earlier.begun
+        Ok(Ended::Done(LineageResult::of(report)))
     }
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use time::macros::datetime;
-use tokio::sync::Semaphore;
 
 use super::*;
 use crate::api::{Gap, List, Listing, Record};
@@ -15,8 +14,9 @@ use crate::runtime::Runtime;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::fixture::served;
-use crate::state::{Deployments, Given, LineageState, Origin, RunOptions, SiteState};
-use crate::sync::scan::LeafOnDisk;
+use crate::state::{Deployments, LineageState, Origin, RunOptions};
+use crate::sync::check::observe;
+use crate::sync::scan::{LeafOnDisk, Scanned};
 use crate::verify::fixture::Shown;
 use crate::verify::{EdgeView, Handshakes, OtherLeaf};
 use Outcome::{Misbound, Queued, Served, Skipped, Stale, Superseded, Synced, Uploaded};
@@ -88,13 +88,11 @@ impl Scene {
     }
 
     fn candidate(own: &LineageState, settings: Settings) -> Candidate<'static> {
-        let place = ("own".to_owned(), Source::of_file("/c"), None);
         let on_disk = LeafOnDisk { is_missing: false, leaf: own.leaf.clone() };
-        let options = (own.domains.clone(), Given::default(), Origin::Standing);
-        Candidate::new(place, Arc::new(settings), options, on_disk, Some(own.clone()))
+        candidate(own, settings, own.domains.clone(), on_disk)
     }
 
-    fn decide<T>(self, then: impl FnOnce(Decision<'_, '_>) -> T) -> T {
+    fn decide<T>(self, then: impl FnOnce(Check<'_, '_>) -> T) -> T {
         let mut deployments = Deployments::default();
         deployments.add("own", &self.own);
         self.other.iter().for_each(|other| deployments.add("other", other));
@@ -106,16 +104,29 @@ impl Scene {
     }
 }
 
-fn describe(decision: Decision<'_, '_>) -> String {
-    let check = match decision {
-        Decision::Settled { is_superseded: false } => return "unchanged".into(),
-        Decision::Settled { is_superseded: true } => return "superseded".into(),
-        Decision::Check(check) => check,
-    };
+fn candidate(
+    own: &LineageState,
+    settings: Settings,
+    domains: Vec<Domain>,
+    on_disk: LeafOnDisk,
+) -> Candidate<'static> {
+    let (name, source, begun) = ("own".to_owned(), Source::of_file("/c"), Some(own.begun_at));
+    let service = Some(settings.base_url.to_string());
+    let options = RunOptions { service, domains, ..RunOptions::default() };
+    let lineage = Scanned { name, source, entry: None, begun };
+    Candidate::new(lineage, Arc::new(settings), options, on_disk, Some(own.clone()))
+}
+
+fn describe(check: Check<'_, '_>) -> String {
+    match (check.is_settled, check.is_superseded) {
+        (true, false) => return "unchanged".into(),
+        (true, true) => return "superseded".into(),
+        (false, _) => {}
+    }
     let due = if check.is_due { " all" } else { "" };
     let superseded = if check.is_superseded { " superseded" } else { "" };
-    let ids: Vec<u64> = check.sites.iter().map(|site| site.id).collect();
-    match check.reason {
+    let ids: Vec<u64> = check.sites.iter().map(|(site, _)| site.id).collect();
+    match check.lineage.reason {
         Some(Reason::Expired(_)) => "expired".into(),
         Some(reason) if ids.is_empty() => format!("deploy: {reason}"),
         reason => {
@@ -300,8 +311,7 @@ fn superseded_site_is_recorded_by_its_domain() {
             scene.other = Some(deployed(leaf("bb", 10), &[("a.example", Some(1), Served)]));
         }]);
         scene.own = own;
-        scene.decide(|decision| {
-            let Decision::Check(check) = decision else { panic!("no check") };
+        scene.decide(|check| {
             check.update(&mut known, NOW);
             assert!(check.has_changes(NOW));
         });
@@ -366,14 +376,14 @@ fn what_edges_show_is_recorded() {
         for verify in [Verify::Auto, Verify::Require] {
             for is_due in [false, true] {
                 let lineage = Scene::candidate(&own, Settings { verify, ..Settings::example() });
-                let mut check = Check { sites: sites.iter().collect(), is_due, ..Check::new(lineage) };
-                for (id, shown) in (1..).zip(&shown) {
-                    let Some(shown) = shown else { continue };
+                let view = |shown: &Option<Shown>| {
                     let mut view = EdgeView::new(false);
-                    view.show(1, shown.clone());
-                    check.views.insert(id, view);
-                }
-                let is_whole = check.views.len() == 2;
+                    view.show(1, shown.clone()?);
+                    Some(view)
+                };
+                let sites = sites.iter().zip(shown.iter().map(view)).collect();
+                let mut check = Check { sites, is_due, ..Check::new(lineage) };
+                let is_whole = shown.iter().all(Option::is_some);
                 assert_eq!(check.checked_at(NOW), (is_due && is_whole).then_some(NOW));
                 let is_unreached = shown.iter().any(|shown| matches!(shown, Some(Shown::Unreachable)));
                 let is_strict = verify == Verify::Require;
@@ -381,7 +391,7 @@ fn what_edges_show_is_recorded() {
                 let is_seen = shown.iter().flatten().any(|shown| !matches!(shown, Shown::Unreachable));
                 assert_eq!(check.has_changes(NOW), is_seen || is_due && is_whole);
                 let mut updated = own.clone();
-                updated.update_sites(|site| check.update(site, NOW), check.checked_at(NOW));
+                check.apply(&mut updated, NOW);
                 assert_eq!([0, 1].map(|at| updated.sites[at].outcome.clone()), after);
                 assert_eq!(updated.edge_checked_at, check.checked_at(NOW));
                 check.lineage.sites = updated.sites;
@@ -407,30 +417,26 @@ fn reached_site_is_stale_until_it_is_served() {
         let own = deployed(leaf("aa", 20), &both(Served, before.clone()));
         let settings = Settings { verify: Verify::Require, ..Settings::example() };
         let mut lineage = Scene::candidate(&own, settings);
-        lineage.domains = vec!["a.example".parse().unwrap()];
-        let sites = [site(2, "b.example")];
-        let mut check = Check { sites: sites.iter().collect(), ..Check::new(lineage) };
-        let mut view = EdgeView::new(true);
+        lineage.options.domains = vec!["a.example".parse().unwrap()];
+        let (site, mut view) = (site(2, "b.example"), EdgeView::new(true));
         view.show(1, shown);
-        check.views.insert(2, view);
+        let mut check = Check { sites: vec![(&site, Some(view))], ..Check::new(lineage) };
         let mut known = own.sites[1].clone();
         check.update(&mut known, NOW);
         assert_eq!((check.drift(), &known.outcome), (None, &after), "{before}");
         if before == Stale && after == Served {
             // An address cannot be reached, but was seen to serve the leaf.
-            check.views.get_mut(&2).unwrap().show(2, Shown::Unreachable);
+            check.sites[0].1.as_mut().unwrap().show(2, Shown::Unreachable);
             for (recorded, expected) in [(Stale, Synced), (Queued, Queued)] {
                 known.outcome = recorded;
                 check.update(&mut known, NOW);
                 assert_eq!(known.outcome, expected);
             }
         }
-        check.reason = Some(Reason::New);
-        assert_eq!(
-            (check.take_reason(), check.views.len()),
-            (Some(Reason::New), 1),
-            "no deployment checks it"
-        );
+        check.lineage.reason = Some(Reason::New);
+        check.conclude();
+        assert_eq!(check.lineage.reason, Some(Reason::New));
+        assert!(check.sites[0].1.is_some(), "no deployment checks it");
         // It is no longer reached.
         let is_cleared = before == Stale;
         known.outcome = before.clone();
@@ -447,12 +453,13 @@ fn reached_site_is_stale_until_it_is_served() {
 #[test]
 fn edge_that_was_not_observed_in_time_is_unknown() {
     let own = deployed(leaf("aa", 20), &both(Served, Served));
-    let (lineage, sites) = (Scene::candidate(&own, Settings::example()), [site(1, "a.example")]);
-    let mut check = Check { sites: sites.iter().collect(), is_due: true, ..Check::new(lineage) };
-    let (handshakes, turns) = (Arc::new(Handshakes::new(1).unwrap()), Semaphore::new(1));
-    let observed = check.observe(&handshakes, &turns, Deadline::after(Duration::ZERO));
+    let (lineage, site) = (Scene::candidate(&own, Settings::example()), site(1, "a.example"));
+    let mut checks = [Check { sites: vec![(&site, None)], is_due: true, ..Check::new(lineage) }];
+    let handshakes = Arc::new(Handshakes::new(1).unwrap());
+    let observed = observe(&mut checks, &handshakes, Deadline::after(Duration::ZERO));
     Runtime::new().unwrap().block_on(observed);
-    assert_eq!((check.views.len(), check.checked_at(NOW)), (0, None));
+    let [check] = checks;
+    assert!(check.sites[0].1.is_none() && check.checked_at(NOW).is_none());
 }
 
 #[test]
@@ -475,9 +482,32 @@ fn state_and_files_may_call_for_a_deployment() {
         let (mut domains, mut on_disk) =
             (Vec::new(), LeafOnDisk { is_missing: false, leaf: state.leaf.clone() });
         edit(&mut state, &mut on_disk, &mut domains);
-        let place = ("own".to_owned(), Source::of_file("/c"), None);
-        let options = (domains, Given::default(), Origin::Standing);
-        let lineage = Candidate::new(place, Arc::new(Settings::example()), options, on_disk, Some(state));
+        let lineage = candidate(&state, Settings::example(), domains, on_disk);
         assert_eq!(lineage.reason.map(|reason| reason.to_string()).as_deref(), expected, "row {number}");
+    }
+}
+
+/// A deployment records such a site itself, and an expired lineage stays as it is.
+#[test]
+fn lineage_with_a_reason_keeps_a_stale_site() {
+    let stale_on_b: Edit = |scene| {
+        scene.own = deployed(leaf("aa", 20), &both(Served, Stale));
+        scene.own.domains = vec!["a.example".parse().unwrap()];
+        scene.sites[1].cert_id = Some(9);
+    };
+    for (edit, expected) in [
+        ((|_| {}) as Edit, Synced),
+        (|scene| scene.own.pending_since = Some(NOW), Stale),
+        (|scene| scene.own.leaf.as_mut().unwrap().not_after = NOW - time::Duration::DAY, Stale),
+    ] {
+        let scene = Scene::new(&[stale_on_b, edit]);
+        let mut own = scene.own.clone();
+        scene.decide(|mut check| {
+            check.conclude();
+            if check.has_changes(NOW) {
+                check.apply(&mut own, NOW);
+            }
+        });
+        assert_eq!(own.sites[1].outcome, expected);
     }
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use time::{Duration, OffsetDateTime};
 
 use super::super::check::Check;
-use super::super::decision::{Decision, decide};
-use super::super::scan::{Candidate, LeafOnDisk, Reason};
-use super::super::schedule::{Job, Schedule};
+use super::super::decision::decide;
+use super::super::scan::{Candidate, LeafOnDisk, Reason, Scanned};
+use super::super::schedule::Schedule;
 use super::invariants::{BeforeDeployment, Sent};
 use super::scenario;
 use crate::deploy::incomplete_listing;
@@ -169,41 +169,42 @@ impl Host {
         let mut codes: Vec<u8> = gaps.map(|gap| incomplete_listing(gap).kind().exit_code()).collect();
         let mut due = Vec::new();
         for lineage in &mut self.lineages {
-            match decide(lineage.scan(world), &listing, &deployments, world.now) {
-                Decision::Settled { .. } => {}
-                Decision::Check(check) => match lineage.check(*check, world) {
-                    Some(Job { reason: Reason::Expired(_), .. }) => {
-                        codes.push(ErrorKind::Refused.exit_code());
-                    }
-                    job => due.extend(job),
-                },
+            let check = decide(lineage.scan(world), &listing, &deployments, world.now);
+            if check.is_settled {
+                continue;
+            }
+            let checked = lineage.check(check, world);
+            match checked.reason {
+                Some(Reason::Expired(_)) => codes.push(ErrorKind::Refused.exit_code()),
+                Some(_) => due.push(checked),
+                None => {}
             }
         }
         let mut schedule = Schedule::new(due, &listing);
         // They run at the same time.
         world.rng.shuffle(&mut schedule.independent);
-        for job in &schedule.independent {
-            codes.push(self.deploy_job(job, &listing, &deployments, world)?);
+        for lineage in &schedule.independent {
+            codes.push(self.deploy_due(lineage, &listing, &deployments, world)?);
         }
-        for job in &schedule.conflicting {
+        for lineage in &schedule.conflicting {
             let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
-            codes.push(self.deploy_job(job, &listing, &deployments, world)?);
+            codes.push(self.deploy_due(lineage, &listing, &deployments, world)?);
         }
         Some(ErrorKind::most_severe_code(codes))
     }
 
-    fn deploy_job(
+    fn deploy_due(
         &mut self,
-        job: &Job<'_>,
+        due: &Candidate<'_>,
         listing: &IndexedListing,
         deployments: &ServiceDeployments,
         world: &mut World,
     ) -> Option<u8> {
-        let at = self.lineages.iter().position(|lineage| lineage.name == job.lineage.name).unwrap();
+        let at = self.lineages.iter().position(|lineage| lineage.name == due.name).unwrap();
         let run = self.lineages[at].next_run(world);
         let result = self.deploy(at, &run, (listing, deployments), world)?;
         if let Some(line) = self.runs.as_mut().and_then(|runs| runs.last_mut()) {
-            *line = format!("{line} ({})", job.reason);
+            *line = format!("{line} ({})", due.reason.as_ref().unwrap());
         }
         Some(result.exit_code)
     }
@@ -373,9 +374,11 @@ impl HostLineage {
 
     fn scan(&self, world: &World) -> Candidate<'static> {
         let leaf = LeafOnDisk { is_missing: false, leaf: Some(world.leaves[self.leaf].clone()) };
-        let place = (self.name.clone(), self.source.clone(), None);
-        let Run { domains, settings, given, origin, .. } = self.next_run(world);
-        Candidate::new(place, settings, (domains, given, origin), leaf, self.state.clone())
+        let begun = self.state.as_ref().map(|state| state.begun_at);
+        let lineage = Scanned { name: self.name.clone(), source: self.source.clone(), entry: None, begun };
+        let run = self.next_run(world);
+        let options = self.options(&run);
+        Candidate::new(lineage, run.settings, options, leaf, self.state.clone())
     }
 
     /// The state after the intent is written.
@@ -406,8 +409,8 @@ impl HostLineage {
         }
     }
 
-    /// Handshakes as `sync::check` does and records the result; returns the job if an edge has drifted.
-    fn check<'a>(&mut self, mut check: Check<'_, 'a>, world: &World) -> Option<Job<'a>> {
+    /// Handshakes as `sync::check` does, and records the result; the lineage has a reason if it is due.
+    fn check<'a>(&mut self, mut check: Check<'_, 'a>, world: &World) -> Candidate<'a> {
         let run = self.next_run(world);
         if check.is_superseded {
             let mut state = self.begin(&run, world);
@@ -415,19 +418,18 @@ impl HostLineage {
             let sites = recorded_sites(&deployed, &state);
             state.finish((0, None), sites, &ChangedRecords::default(), &self.options(&run), world.now);
             self.state = Some(state);
-            return None;
+            return check.lineage;
         }
-        let sites: Vec<u64> = check.sites.iter().map(|site| site.id).collect();
-        for site in sites {
-            let mut view = EdgeView::new(run.settings.verify == Verify::Require);
-            world.observe(site, self.leaf, !world.faults.is_blind, &mut view);
-            check.views.insert(site, view);
+        for (site, view) in &mut check.sites {
+            let mut seen = EdgeView::new(run.settings.verify == Verify::Require);
+            world.observe(site.id, self.leaf, !world.faults.is_blind, &mut seen);
+            *view = Some(seen);
         }
-        let drift = check.take_reason();
+        check.conclude();
         if let (true, Some(state)) = (check.has_changes(world.now), &mut self.state) {
-            state.update_sites(|site| check.update(site, world.now), check.checked_at(world.now));
+            check.apply(state, world.now);
         }
         self.note_served();
-        drift.map(|reason| Job { lineage: check.lineage, reason })
+        check.lineage
     }
 }
