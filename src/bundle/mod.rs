@@ -23,7 +23,7 @@ use crate::text;
 pub const MAX_BYTES: u64 = 1 << 20;
 
 /// The paths of a lineage's files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Files {
     /// The full chain, or only the leaf.
     #[serde(with = "recorded_path")]

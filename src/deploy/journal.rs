@@ -4,6 +4,7 @@
 //! A state directory that cannot be written is a warning here: the deployment matters more than its journal.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -20,8 +21,8 @@ use crate::report::{Deployed, Report, SiteReport};
 use crate::runtime::offload;
 use crate::source::Source;
 use crate::state::{
-    self, Deployments, LineageState, Lock, LockError, Origin, RunOptions, ServiceDeployments, SiteState,
-    Store, WriteError,
+    self, Deployments, LineageState, LockError, Origin, RunOptions, ServiceDeployments, SiteState, Store,
+    WriteError,
 };
 use crate::text;
 
@@ -36,7 +37,7 @@ pub(crate) struct Journal {
     leaf: Option<Leaf>,
     /// `None` if there is no usable state directory.
     store: Option<Store>,
-    lock: Option<Lock>,
+    lock: Option<File>,
     /// What earlier runs left behind.
     before: Option<LineageState>,
     /// Whether the state directory was read and has no state of the lineage.

@@ -22,7 +22,7 @@ use crate::text::display_as_serialized;
 use crate::text::shell_word;
 
 /// The ACME client that renewed the certificate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum AcmeClient {
     Certbot,
@@ -44,6 +44,7 @@ pub(crate) enum AcmeClient {
     Uacme,
     Kubernetes,
     /// No client is known: the files were named individually, or a later release recorded the client.
+    #[default]
     #[serde(other)]
     Files,
 }
@@ -51,7 +52,7 @@ pub(crate) enum AcmeClient {
 display_as_serialized!(AcmeClient);
 
 /// A lineage to deploy. State files record it with absolute paths; every run reads the files again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Source {
     pub(crate) client: AcmeClient,
     #[serde(flatten)]

@@ -17,8 +17,8 @@ use crate::text::rfc3339;
 /// Version of the state files; raised when a field changes its meaning or is removed.
 pub(crate) const VERSION: u8 = 1;
 
-/// The state file of a lineage.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The state file of a lineage. By default, nothing is known of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineageState {
     pub(crate) version: u8,
     #[serde(rename = "lineage")]
@@ -39,9 +39,9 @@ pub(crate) struct LineageState {
     pub(crate) leaf: Option<Leaf>,
     /// Number of leaves of this lineage so far.
     pub(crate) generation: u64,
-    /// When the last run began.
-    #[serde(rename = "begun", with = "rfc3339::millis")]
-    pub(crate) begun_at: OffsetDateTime,
+    /// When the last run began; `None`: none did.
+    #[serde(rename = "begun", with = "rfc3339::millis::option")]
+    pub(crate) begun_at: Option<OffsetDateTime>,
     /// How the last run ended; `None`: it is running, or it was killed.
     pub(crate) result: Option<RunResult>,
     /// Start of the first run after the last success; `None`: nothing is pending.
@@ -109,14 +109,14 @@ impl LineageState {
         leaf: Option<Leaf>,
         now: OffsetDateTime,
     ) -> Self {
-        let before = before.unwrap_or_else(|| Self::unknown(source.clone(), now));
+        let before = before.unwrap_or_default();
         let is_new = leaf.is_some() && leaf != before.leaf;
         let mut state = Self {
             version: VERSION,
             source,
             leaf: leaf.or_else(|| before.leaf.clone()),
             generation: before.generation.saturating_add(is_new.into()),
-            begun_at: now,
+            begun_at: Some(now),
             result: None,
             missing_since: None,
             records: before.records(),
@@ -133,32 +133,6 @@ impl LineageState {
         state.begin_with(options);
         state.pending_since.get_or_insert(now);
         state
-    }
-
-    /// A lineage of which nothing is known.
-    fn unknown(source: Source, begun_at: OffsetDateTime) -> Self {
-        Self {
-            version: VERSION,
-            source,
-            service: None,
-            domains: Vec::new(),
-            standing: None,
-            is_standing_kept: false,
-            pending: None,
-            leaf: None,
-            generation: 0,
-            begun_at,
-            result: None,
-            pending_since: None,
-            last_success: None,
-            missing_since: None,
-            sites: Vec::new(),
-            sites_service: None,
-            records: RecordMemory::default(),
-            previously_deployed: None,
-            edge_checked_at: None,
-            has_hook_run: false,
-        }
     }
 
     /// Whether this intent adds nothing to `before`, so that a run may begin without writing it: the same deployment is

@@ -1,14 +1,11 @@
 //! State files: the intended deployment of each lineage, and its result.
 //!
 //! The intent is on disk before the first request, the result after the last. The files are small, readable by people,
-//! and never hold a private key or the API key. `store` reads and writes them, `lock` keeps two runs off one
-//! lineage.
+//! and never hold a private key or the API key. `store` reads and writes them, and keeps two runs off one lineage.
 
-mod damaged;
 mod deployments;
 mod given;
 mod lineage_state;
-mod lock;
 mod neighbours;
 mod records;
 mod store;
@@ -21,25 +18,20 @@ use ring::digest::{SHA256, digest};
 use crate::source::Source;
 use crate::text;
 
-pub(crate) use self::damaged::DamagedFile;
 pub(crate) use self::deployments::{Deployments, ServiceDeployments, StoredLeaf};
 pub(crate) use self::given::{Given, Origin, RunOptions};
 pub(crate) use self::lineage_state::{LineageState, RunResult, SiteState};
-pub(crate) use self::lock::{Lock, LockError};
-pub(crate) use self::store::{StateError, Store, WriteError};
+pub(crate) use self::store::{DamagedFile, LockError, StateError, Store, WriteError};
 pub(crate) use self::sync_record::{LastSync, MAX_SKEW, SyncRecord};
 
 /// Names the state file of a lineage: readable, and unique even if two directories have the same name. A lineage that
 /// is deployed to several accounts has a state file for each.
 pub(crate) fn lineage_name(source: &Source) -> String {
-    name_for(&source.stable_path(), source.target.as_deref())
-}
-
-fn name_for(path: &Path, target: Option<&str>) -> String {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let path = source.stable_path();
+    let absolute = std::path::absolute(&path).unwrap_or(path);
     let mut id = absolute.as_os_str().as_encoded_bytes().to_owned();
     // No path contains it.
-    id.extend(target.iter().flat_map(|target| [b"\0", target.as_bytes()]).flatten());
+    id.extend(source.target.iter().flat_map(|target| [b"\0", target.as_bytes()]).flatten());
     let directory = absolute.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     unique_name(&directory, &id)
 }

@@ -130,11 +130,13 @@ impl LineageState {
     /// What the records hold. If the last run did not end, they may hold its leaf.
     pub(super) fn records(&self) -> RecordMemory {
         let mut memory = self.records.clone();
-        if let (Some(service), Some(leaf), None) = (&self.service, &self.leaf, &self.result) {
+        if let (Some(service), Some(leaf), None, Some(begun)) =
+            (&self.service, &self.leaf, &self.result, self.begun_at)
+        {
             let held = memory.of_service(service).filter(|known| known.leaf == *leaf);
             let held: BTreeSet<u64> = held.flat_map(RememberedLeaf::ids).collect();
             let maybe = memory.records_of(service).filter(|id| !held.contains(id)).collect();
-            memory.add(service, leaf, self.begun_at, &Stored { maybe, ..Stored::default() });
+            memory.add(service, leaf, begun, &Stored { maybe, ..Stored::default() });
         }
         memory
     }

@@ -1,13 +1,20 @@
-//! The state directory: reads and writes the file of each lineage.
+//! The state directory: reads and writes the file of each lineage, and locks it, so that two runs keep off the same
+//! lineage.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use time::OffsetDateTime;
+use tokio::time::sleep;
 
 use super::LineageState;
-use super::damaged::{DamagedFile, quarantine};
 use super::lineage_state::VERSION;
+use crate::clock::Deadline;
 use crate::file::{self, ReadError, StagedFile};
 use crate::hint::{OTHER_STATE_DIR, state_hint, write_hint};
 use crate::text;
@@ -16,12 +23,6 @@ use crate::text;
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     directory: PathBuf,
-}
-
-/// The part that state files of all versions have.
-#[derive(serde::Deserialize)]
-pub(super) struct VersionHeader {
-    pub(super) version: u64,
 }
 
 /// A failure to write a state file or the directory.
@@ -40,14 +41,13 @@ impl WriteError {
         Self { path: path.to_owned(), reason: file::reason(error), hint }
     }
 
-    /// The error for a file that cannot be read and is kept.
-    fn kept(path: PathBuf, hint: String) -> Self {
+    /// The error for a file that is kept because it cannot be read, or because a later release wrote it.
+    pub(super) fn kept(path: PathBuf, unusable: &StateError) -> Self {
+        let hint = match unusable {
+            StateError::Unreadable(error) => state_hint(error.kind),
+            _ => format!("run the release of edgecert that wrote it, or {OTHER_STATE_DIR}"),
+        };
         Self { path, reason: "its contents cannot be read and are kept".into(), hint }
-    }
-
-    /// The error for a file that is kept because a later release wrote it.
-    pub(super) fn later_version(path: PathBuf) -> Self {
-        Self::kept(path, format!("run the release of edgecert that wrote it, or {OTHER_STATE_DIR}"))
     }
 }
 
@@ -86,13 +86,59 @@ impl StateError {
     }
 }
 
+/// A state file that cannot be parsed, after it was renamed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(
+    "{} is an invalid state file, so {lineage} {}; deploy it again, or run `edgecert status --forget {lineage}`",
+    text::path(path),
+    self.consequence()
+)]
+pub(crate) struct DamagedFile {
+    /// Name of the lineage.
+    pub(crate) lineage: String,
+    pub(crate) path: PathBuf,
+    /// Whether a deployment is pending, or may be because the file does not say.
+    pub(crate) is_pending: bool,
+    /// When the file was written; `None`: unknown.
+    pub(crate) written_at: Option<OffsetDateTime>,
+}
+
+impl DamagedFile {
+    /// Reads a file that was renamed.
+    fn read(lineage: String, path: PathBuf) -> Self {
+        let contents = file::read_regular(&path, MAX_BYTES);
+        let is_pending = contents.map_or(true, |bytes| may_be_pending(&bytes));
+        let written_at =
+            fs::metadata(&path).and_then(|found| found.modified()).ok().map(OffsetDateTime::from);
+        Self { lineage, path, is_pending, written_at }
+    }
+
+    /// What the file keeps edgecert from doing.
+    pub(crate) fn consequence(&self) -> &'static str {
+        if self.is_pending { "may be pending and is not retried" } else { "is no longer checked" }
+    }
+}
+
+/// The reason why a lock was not acquired.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LockError {
+    /// Another run still held it at the deadline.
+    #[error("another run of edgecert is still deploying {name}")]
+    Timeout { name: String },
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
 /// Maximum size of a state file; enough for as many sites as a listing can have.
-pub(super) const MAX_BYTES: u64 = 64 << 20;
-pub(super) const EXTENSION: &str = "json";
-pub(super) const QUARANTINED: &str = "damaged";
+const MAX_BYTES: u64 = 64 << 20;
+const EXTENSION: &str = "json";
+const QUARANTINED: &str = "damaged";
 
 /// State files are for their owner only.
 const MODE: u32 = 0o600;
+
+/// Pause between two attempts to lock: flock has no time limit, and the system may refuse a thread to wait in.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 impl Store {
     /// Opens a directory, creating it if necessary.
@@ -135,16 +181,7 @@ impl Store {
             Err(error) if error.is_missing() => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        match serde_json::from_slice::<LineageState>(&bytes) {
-            Ok(state) if state.version <= VERSION => Ok(Some(state)),
-            // A later release may have changed everything but the version.
-            _ => match serde_json::from_slice(&bytes) {
-                Ok(VersionHeader { version }) if version > VERSION.into() => {
-                    Err(StateError::NewerVersion { path, version })
-                }
-                _ => Err(quarantine(name, &path)),
-            },
-        }
+        parse(&path, &bytes)?.map(Some).ok_or_else(|| quarantine(name, &path))
     }
 
     /// Reads all states, each with the name of its lineage; also returns the errors of the files that cannot be used.
@@ -165,11 +202,7 @@ impl Store {
 
     /// The error for a state file that is kept although this release cannot read it.
     pub(crate) fn refuse_overwrite(&self, name: &str, unusable: &StateError) -> WriteError {
-        let path = self.file(name, EXTENSION);
-        match unusable {
-            StateError::Unreadable(error) => WriteError::kept(path, state_hint(error.kind)),
-            _ => WriteError::later_version(path),
-        }
+        WriteError::kept(self.file(name, EXTENSION), unusable)
     }
 
     /// Lists the lineages that have a state file.
@@ -248,10 +281,70 @@ impl Store {
         self.sync_to_disk()
     }
 
+    /// Acquires the lock of a lineage, waiting for it until the deadline. It is released when the file is dropped, or when
+    /// its process ends (flock).
+    pub(crate) async fn lock(&self, name: &str, deadline: Deadline) -> Result<File, LockError> {
+        let path = self.file(name, "lock");
+        let failed = |error: io::Error| WriteError::new(&path, &error);
+        let mut options = OpenOptions::new();
+        let file = file::open_regular(&path, options.write(true).create(true).truncate(false).mode(0o600));
+        let file = file.map_err(failed)?;
+        let mut is_waiting = false;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::Error(error)) => return Err(failed(error).into()),
+                Err(TryLockError::WouldBlock) if deadline.left().is_zero() => {
+                    return Err(LockError::Timeout { name: name.to_owned() });
+                }
+                Err(TryLockError::WouldBlock) => {
+                    if !std::mem::replace(&mut is_waiting, true) {
+                        log::info!("waiting for another run on {name}");
+                    }
+                    sleep(LOCK_PAUSE).await;
+                }
+            }
+        }
+    }
     /// Checks that files can be written. All runs use one file name, so that killed runs leave at most one file behind.
     pub(crate) fn probe(&self) -> Result<(), WriteError> {
         let path = self.file(".probe", "new");
         file::probe(&path).map_err(|error| WriteError::new(&path, &error))
+    }
+}
+
+/// Parses a file; `None` if it is invalid. A later release may have changed everything but the version.
+pub(super) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<Option<T>, StateError> {
+    #[derive(serde::Deserialize)]
+    struct Header {
+        version: u64,
+    }
+    match serde_json::from_slice(bytes) {
+        Ok(Header { version }) if version > VERSION.into() => {
+            Err(StateError::NewerVersion { path: path.to_owned(), version })
+        }
+        _ => Ok(serde_json::from_slice(bytes).ok()),
+    }
+}
+
+/// Renames a file that cannot be parsed, so that it can be examined and does not get in the way. It is reported in every
+/// run until its lineage has a valid state file again or is forgotten.
+fn quarantine(lineage: &str, path: &Path) -> StateError {
+    let renamed_to = path.with_extension(QUARANTINED);
+    match fs::rename(path, &renamed_to) {
+        Ok(()) => {
+            let file = DamagedFile::read(lineage.to_owned(), renamed_to);
+            StateError::Quarantined { path: path.to_owned(), file }
+        }
+        Err(error) => StateError::NotQuarantined { path: path.to_owned(), reason: file::reason(&error) },
+    }
+}
+
+/// Whether a deployment may be pending. Only a complete file that says otherwise is believed.
+fn may_be_pending(bytes: &[u8]) -> bool {
+    match serde_json::from_slice(bytes) {
+        Ok(Value::Object(fields)) => fields.get("pending_since") != Some(&Value::Null),
+        _ => true,
     }
 }
 
@@ -353,6 +446,27 @@ mod tests {
             assert!(matches!(store.read("x"), Err(StateError::Quarantined { .. })));
             let kept = fs::read_to_string(directory.path().join("x.damaged")).unwrap();
             assert_eq!(kept, file.to_string(), "{field}");
+        }
+    }
+
+    #[test]
+    fn only_a_complete_file_denies_that_it_is_pending() {
+        let rows: [(&[u8], bool); 8] = [
+            (br#"{"version": 1, "pending_since": null, "begun": 5}"#, false),
+            (br#"{"version": 1, "pending_since": "2026-01-01T00:00:00Z"}"#, true),
+            (br#"{"version": 1}"#, true),
+            (br#"{"version": 1, "pending_since": null,"#, true),
+            (br#"[{"pending_since": null}]"#, true),
+            (b"{\"pending_since\": null, \"x\": \"\xff\"}", true),
+            (&[0; 4096], true),
+            (b"", true),
+        ];
+        for (bytes, expected) in rows {
+            let is_pending = may_be_pending(bytes);
+            assert_eq!(is_pending, expected, "{}", String::from_utf8_lossy(bytes));
+            let (lineage, path) = (String::new(), PathBuf::new());
+            let file = DamagedFile { lineage, path, is_pending, written_at: None };
+            assert_eq!(file.consequence().contains("not retried"), expected);
         }
     }
 }

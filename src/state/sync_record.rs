@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use super::lineage_state::VERSION;
-use super::store::{StateError, Store, VersionHeader, WriteError};
+use super::store::{StateError, Store, WriteError, parse};
 use crate::file;
 use crate::text::rfc3339;
 
@@ -127,7 +127,7 @@ impl Store {
         let path = self.path(&name);
         let own = match read(&path, now) {
             Ok(own) => Some(own),
-            Err(StateError::NewerVersion { .. }) => return Err(WriteError::later_version(path)),
+            Err(error @ StateError::NewerVersion { .. }) => return Err(WriteError::kept(path, &error)),
             Err(_) => None,
         };
         let full = read(&self.path(NAME), now).ok();
@@ -176,12 +176,7 @@ fn shard_number(name: &str) -> Option<ShardNumber> {
 fn read(path: &Path, now: OffsetDateTime) -> Result<SyncRecord, StateError> {
     let invalid = |reason: String| StateError::InvalidRecord { path: path.to_owned(), reason };
     let bytes = file::read_regular(path, MAX_BYTES)?;
-    if let Ok(VersionHeader { version }) = serde_json::from_slice(&bytes)
-        && version > VERSION.into()
-    {
-        return Err(StateError::NewerVersion { path: path.to_owned(), version });
-    }
-    let record: SyncRecord = serde_json::from_slice(&bytes).map_err(|_| invalid("it is damaged".into()))?;
+    let record: SyncRecord = parse(path, &bytes)?.ok_or_else(|| invalid("it is damaged".into()))?;
     if record.ended_at > now + MAX_SKEW {
         return Err(invalid(format!("its time is in the future, {}", rfc3339(record.ended_at))));
     }

@@ -7,11 +7,9 @@
 mod check;
 mod decision;
 mod scan;
-mod schedule;
 mod summary;
 mod workers;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,14 +18,12 @@ use time::OffsetDateTime;
 
 use self::decision::decide;
 use self::scan::{Candidate, Examiner, Reason, Scanned};
-use self::schedule::Schedule;
 use self::summary::LineageResult;
 pub(crate) use self::summary::Summary;
-use self::workers::{ListedAccount, Workers};
+use self::workers::{ListedAccount, Schedule, Workers};
 use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{AccountSnapshot, ClientCache, left_behind};
-use crate::env::Env;
 use crate::error::{CommandError, Diagnostic as _, ErrorKind};
 use crate::inventory::{Inventory, Member, Shard};
 use crate::kubernetes::{self, Selection};
@@ -68,13 +64,21 @@ pub(crate) fn run(
     let mut sync = Sync::new(&layers, options.shard, store.clone());
     let mut inventory = Inventory::gather(Some(&store), configuration)?;
     if let Some(selection) = &options.secrets {
-        let are_all_listed = sync.add_secrets(selection, (&context.env, layers.timeout()), &mut inventory)?;
+        let is_own = |source: &Source| sync.is_own(&state::lineage_name(source));
+        let found = kubernetes::find(selection, &context.env, Deadline::after(layers.timeout()), is_own)?;
+        found.lineages.into_iter().for_each(|source| inventory.add(source));
         // A shard may have none.
-        if inventory.len() == 0 && are_all_listed && options.shard.is_none() {
+        if inventory.len() == 0 && found.failed.is_empty() && options.shard.is_none() {
             sync.summary.add_warnings(["no secret of type kubernetes.io/tls was found".to_owned()]);
         }
+        for (namespace, error) in found.failed {
+            sync.summary.add_failed(&namespace, error);
+        }
     } else if inventory.len() == 0 {
-        sync.summary.add_warnings([nothing_to_sync(&state_dir)]);
+        sync.summary.add_warnings([format!(
+            "no lineage was ever deployed ({} records none), and no [[lineage]] is configured",
+            text::path(&state_dir)
+        )]);
     }
     let mut errors = Vec::new();
     inventory.visit(|member| sync.scan(member), |error| errors.push(error));
@@ -88,7 +92,13 @@ pub(crate) fn run(
                 let failure = CommandError::new(ErrorKind::Config, message);
                 summary.fail(1, error.hint().into_iter().fold(failure, CommandError::hint));
             }
-            Some(file) if store.has(&file.lineage) => summary.add_warnings([taken_as_new(file)]),
+            // It was deployed, because it is configured.
+            Some(DamagedFile { lineage, path, .. }) if store.has(lineage) => {
+                let path = text::path(path);
+                summary.add_warnings([format!(
+                    "{path} is an invalid state file; {lineage} was treated as a new lineage"
+                )]);
+            }
             Some(file) if file.is_pending => {
                 summary.fail(1, damaged(file));
             }
@@ -136,19 +146,6 @@ fn expired(lineage: &Candidate<'_>, at: OffsetDateTime) -> CommandError {
     ))
 }
 
-/// The warning for a lineage that this run deployed because it is configured.
-fn taken_as_new(file: &DamagedFile) -> String {
-    let DamagedFile { lineage, path, .. } = file;
-    format!("{} is an invalid state file; {lineage} was treated as a new lineage", text::path(path))
-}
-
-fn nothing_to_sync(state_dir: &Path) -> String {
-    format!(
-        "no lineage was ever deployed ({} records none), and no [[lineage]] is configured",
-        text::path(state_dir)
-    )
-}
-
 /// A run in progress.
 struct Sync<'a> {
     examiner: Examiner<'a>,
@@ -179,23 +176,6 @@ impl<'a> Sync<'a> {
         self.shard.is_none_or(|shard| shard.contains(name))
     }
 
-    /// Adds the secrets of an API server to the inventory; returns whether all namespaces could be listed.
-    fn add_secrets(
-        &mut self,
-        selection: &Selection,
-        (env, timeout): (&Env, Duration),
-        inventory: &mut Inventory<'a>,
-    ) -> Result<bool, CommandError> {
-        let is_own = |source: &Source| self.is_own(&state::lineage_name(source));
-        let found = kubernetes::find(selection, env, Deadline::after(timeout), is_own)?;
-        found.lineages.into_iter().for_each(|source| inventory.add(source));
-        let are_all_listed = found.failed.is_empty();
-        for (namespace, error) in found.failed {
-            self.summary.add_failed(&namespace, error);
-        }
-        Ok(are_all_listed)
-    }
-
     fn scan(&mut self, member: Member<'a>) {
         let is_own = self.is_own(&member.name);
         if let Some(state) = &member.state {
@@ -216,21 +196,21 @@ impl<'a> Sync<'a> {
         }
         let name = member.name.clone();
         if member.is_unclaimed {
-            return self.summary.add_unclaimed(&name);
+            return self.summary.add_warnings([format!(
+                "{name} is left alone, because no [[lineage]] entry is for its account; to forget it, run `edgecert status --forget {name}`"
+            )]);
         }
         match self.examiner.scan(member) {
-            Ok(Some((settings, lineage))) => self.add(settings, lineage),
+            Ok(Some((settings, lineage))) => {
+                let is_same =
+                    |other: &Arc<Settings>| Arc::ptr_eq(other, &settings) || other.is_same_service(&settings);
+                match self.accounts.iter_mut().find(|(other, _)| is_same(other)) {
+                    Some((_, lineages)) => lineages.push(lineage),
+                    None => self.accounts.push((settings, vec![lineage])),
+                }
+            }
             Ok(None) => self.summary.count(LineageResult::Gone),
             Err(error) => self.summary.add_failed(&name, error),
-        }
-    }
-
-    fn add(&mut self, settings: Arc<Settings>, lineage: Scanned<'a>) {
-        let is_same =
-            |other: &Arc<Settings>| Arc::ptr_eq(other, &settings) || other.is_same_service(&settings);
-        match self.accounts.iter_mut().find(|(other, _)| is_same(other)) {
-            Some((_, lineages)) => lineages.push(lineage),
-            None => self.accounts.push((settings, vec![lineage])),
         }
     }
 

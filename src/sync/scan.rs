@@ -118,7 +118,7 @@ impl<'a> Examiner<'a> {
             recorded = state.given(on_disk.and_then(|on_disk| on_disk.leaf).as_ref()).0.settings;
         }
         let settings = self.settings(&recorded, entry)?;
-        let begun = state.map(|state| state.begun_at);
+        let begun = state.and_then(|state| state.begun_at);
         Ok(Some((settings, Scanned { name, source, entry, begun })))
     }
 
@@ -155,7 +155,7 @@ impl<'a> Examiner<'a> {
             return Ok(None);
         }
         let state = journal.before().cloned();
-        let begun = state.as_ref().map(|state| state.begun_at);
+        let begun = state.as_ref().and_then(|state| state.begun_at);
         // The client may have switched the files.
         let scanned = Scanned { name: name.clone(), source: source.refresh(), entry: *entry, begun };
         let now = self.candidate(scanned, &lineage.settings, state)?;
@@ -221,9 +221,8 @@ impl<'a> Candidate<'a> {
             Some(_) if is_missing => Some(Reason::FilesMissing),
             Some(state) => reason(state, leaf.as_ref(), &options),
         };
-        let seen_at =
-            |state: &LineageState| state.edge_checked_at.or(state.last_success).unwrap_or(state.begun_at);
-        let edge_seen_at = state.as_ref().map(seen_at);
+        let seen_at = |state: &LineageState| state.edge_checked_at.or(state.last_success).or(state.begun_at);
+        let edge_seen_at = state.as_ref().and_then(seen_at);
         let sites = state.map(|state| state.sites).unwrap_or_default();
         let names = Names::of(leaf.iter().flat_map(|leaf| &leaf.names).map(String::as_str));
         Self { name, source, entry, settings, options, leaf, names, sites, edge_seen_at, begun, reason }
@@ -322,9 +321,9 @@ mod tests {
         let (deployed, by_hand) = (Some(Verify::Require), Some(Verify::Off));
         let rows: [(bool, bool, Edit, Option<Verify>); 8] = [
             (false, false, |_| {}, deployed),
-            (false, false, |state| state.mark_missing(state.begun_at), deployed),
+            (false, false, |state| state.mark_missing(OffsetDateTime::UNIX_EPOCH), deployed),
             (true, false, |_| {}, deployed),
-            (true, false, |state| state.mark_missing(state.begun_at), None),
+            (true, false, |state| state.mark_missing(OffsetDateTime::UNIX_EPOCH), None),
             (true, false, |state| state.sites[0].outcome = Outcome::Superseded, None),
             (false, true, |_| {}, by_hand),
             (true, true, |_| {}, by_hand),
@@ -348,7 +347,13 @@ mod tests {
                 };
                 let hook = options(Origin::Hook, deployed);
                 let mut state = begin(None, &hook);
-                state.finish((0, None), served(), &ChangedRecords::default(), &hook, state.begun_at);
+                state.finish(
+                    (0, None),
+                    served(),
+                    &ChangedRecords::default(),
+                    &hook,
+                    OffsetDateTime::UNIX_EPOCH,
+                );
                 if is_pending {
                     state = begin(Some(state), &options(Origin::Hand, by_hand));
                 }

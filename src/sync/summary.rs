@@ -61,13 +61,6 @@ impl Summary {
         self.results.push(result);
     }
 
-    /// Warns of a lineage that is left alone because no entry names its account.
-    pub(super) fn add_unclaimed(&mut self, name: &str) {
-        self.warnings.push(format!(
-            "{name} is left alone, because no [[lineage]] entry is for its account; to forget it, run `edgecert status --forget {name}`"
-        ));
-    }
-
     /// Adds a lineage, with the reason for which it was deployed. Of one that is unchanged, only warnings are reported.
     pub(super) fn add(
         &mut self,

@@ -1,10 +1,12 @@
-//! Deploys lineages concurrently, as tasks on one thread. Those of one account share its connections and its rate
-//! limit.
+//! Deploys lineages: concurrently, as tasks on one thread, if they cannot affect each other. Those of one account share
+//! its connections and its rate limit.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
 
+use super::decision::sites_of;
 use super::scan::{Candidate, Examiner, Reason};
 use super::summary::LineageResult;
 use crate::bundle;
@@ -12,7 +14,9 @@ use crate::clock::{self, Deadline};
 use crate::deploy::{AccountSnapshot, ClientCache, Deployment};
 use crate::error::{CommandError, ErrorKind};
 use crate::hint::{Command, Place};
+use crate::leaf::Leaf;
 use crate::names::hosts;
+use crate::plan::IndexedListing;
 use crate::progress::Progress;
 use crate::report::{Report, SourceReport};
 use crate::settings::Settings;
@@ -27,6 +31,52 @@ pub(super) struct ListedAccount {
     pub(super) settings: Arc<Settings>,
     pub(super) clients: ClientCache,
     pub(super) snapshot: AccountSnapshot,
+}
+
+/// The lineages of an account to deploy.
+#[derive(Default)]
+pub(super) struct Schedule<'a> {
+    /// Share no site and no record, so they may run concurrently.
+    pub(super) independent: Vec<Candidate<'a>>,
+    /// May change what another one finds, so they run one by one after the independent ones.
+    pub(super) conflicting: Vec<Candidate<'a>>,
+}
+
+/// A site or a record that a deployment may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Resource {
+    Site(u64),
+    Record(u64),
+}
+
+impl<'a> Schedule<'a> {
+    /// The lineage whose leaf was issued last comes first: it may supersede the others.
+    pub(super) fn new(mut due: Vec<Candidate<'a>>, listing: &IndexedListing) -> Self {
+        due.sort_by(|a, b| b.leaf.as_ref().map(Leaf::rank).cmp(&a.leaf.as_ref().map(Leaf::rank)));
+        let (mut schedule, mut taken) = (Self::default(), HashSet::new());
+        for lineage in due {
+            let resources = resources(&lineage, listing);
+            let is_independent = resources.is_disjoint(&taken);
+            taken.extend(resources);
+            if is_independent { &mut schedule.independent } else { &mut schedule.conflicting }.push(lineage);
+        }
+        schedule
+    }
+}
+
+/// The sites and records that a deployment of a lineage may change.
+fn resources(lineage: &Candidate<'_>, listing: &IndexedListing) -> HashSet<Resource> {
+    let mut resources = HashSet::new();
+    for site in sites_of(lineage, listing) {
+        resources.insert(Resource::Site(site.id));
+        let stored = listing.records_stored_for(site.domain.host()).map(|record| record.id);
+        resources.extend(site.cert_id.into_iter().chain(stored).map(Resource::Record));
+    }
+    // The service binds them to any record that is created.
+    let covered = listing.sites_covered_by(&lineage.names);
+    let unbound = covered.into_iter().filter(|site| site.is_unbound());
+    resources.extend(unbound.map(|site| Resource::Site(site.id)));
+    resources
 }
 
 /// How the work on a lineage ended.

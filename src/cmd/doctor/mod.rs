@@ -122,7 +122,7 @@ impl Doctor<'_> {
         let visitor = |Member { name, source, entry, state, is_unclaimed }: Member<'_>| {
             if let Some(state) = &state {
                 deployments.add(&name, state);
-                earliest_run = earliest_run.into_iter().chain([state.begun_at]).min();
+                earliest_run = earliest_run.into_iter().chain(state.begun_at).min();
             }
             match source {
                 // `sync` leaves it alone, and says so.

@@ -93,7 +93,7 @@ impl LineageStatus {
             cert: source.as_ref().map(|source| text::path(&source.files.cert)),
             is_configured: entry.is_some(),
             generation: state.map_or(0, |state| state.generation),
-            begun_at: state.map(|state| state.begun_at),
+            begun_at: state.and_then(|state| state.begun_at),
             pending,
             last_success: state.and_then(|state| state.last_success),
             last_run: state.and_then(|state| Some((state.service.clone()?, state.leaf.clone()?))),

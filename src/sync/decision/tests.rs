@@ -110,7 +110,7 @@ fn candidate(
     domains: Vec<Domain>,
     on_disk: LeafOnDisk,
 ) -> Candidate<'static> {
-    let (name, source, begun) = ("own".to_owned(), Source::of_file("/c"), Some(own.begun_at));
+    let (name, source, begun) = ("own".to_owned(), Source::of_file("/c"), own.begun_at);
     let service = Some(settings.base_url.to_string());
     let options = RunOptions { service, domains, ..RunOptions::default() };
     let lineage = Scanned { name, source, entry: None, begun };

@@ -9,7 +9,7 @@ use time::{Duration, OffsetDateTime};
 use super::super::check::Check;
 use super::super::decision::decide;
 use super::super::scan::{Candidate, LeafOnDisk, Reason, Scanned};
-use super::super::schedule::Schedule;
+use super::super::workers::Schedule;
 use super::invariants::{BeforeDeployment, Sent};
 use super::scenario;
 use crate::deploy::incomplete_listing;
@@ -374,7 +374,7 @@ impl HostLineage {
 
     fn scan(&self, world: &World) -> Candidate<'static> {
         let leaf = LeafOnDisk { is_missing: false, leaf: Some(world.leaves[self.leaf].clone()) };
-        let begun = self.state.as_ref().map(|state| state.begun_at);
+        let begun = self.state.as_ref().and_then(|state| state.begun_at);
         let lineage = Scanned { name: self.name.clone(), source: self.source.clone(), entry: None, begun };
         let run = self.next_run(world);
         let options = self.options(&run);
