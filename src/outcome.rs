@@ -1,5 +1,7 @@
 //! The result of a deployment: for one site, as reports and state files spell it, and for the records of the service.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 /// The result of a deployment for one site; the most severe first, in the order of exit codes.
@@ -36,9 +38,9 @@ crate::text::display_as_serialized!(Outcome);
 /// The records in which a deployment stored its leaf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChangedRecords {
-    pub(crate) stored: Vec<u64>,
+    pub(crate) stored: BTreeSet<u64>,
     /// Those in which the leaf may be stored: the response was lost.
-    pub(crate) maybe_stored: Vec<u64>,
+    pub(crate) maybe_stored: BTreeSet<u64>,
     /// Whether it may be stored in any other record: the response was lost, and the records were not listed.
     pub(crate) is_any_possible: bool,
 }

@@ -15,9 +15,8 @@ const DUE: Duration = Duration::days(14);
 pub(super) fn left_by_renewal(scope: &Scope<'_, '_>) -> Vec<String> {
     let Scope { lineage, names, account, deployments, .. } = scope;
     let is_left = |site: &Site, leaf: &StoredLeaf| {
-        leaf.lineage == *lineage
-            && !names.cover(&site.domain)
-            && !deployments.has_other(&site.domain, lineage)
+        let mut known = deployments.lineages_on(&site.domain);
+        leaf.lineage == *lineage && !names.cover(&site.domain) && known.all(|known| known == *lineage)
     };
     messages(account.sites.iter().copied(), deployments, is_left)
 }
@@ -29,7 +28,7 @@ pub(crate) fn left_behind(
     now: OffsetDateTime,
 ) -> Vec<String> {
     let is_due = |site: &Site, leaf: &StoredLeaf| {
-        leaf.leaf.not_after < now + DUE && !deployments.has_any(&site.domain)
+        leaf.leaf.not_after < now + DUE && deployments.lineages_on(&site.domain).next().is_none()
     };
     messages(listing.sites.items.iter(), deployments, is_due)
 }

@@ -327,7 +327,7 @@ fn changed_records(plan: &Plan<'_>, results: &[UploadResult], sites: &[PendingSi
     let mut changed = ChangedRecords::default();
     for (upload, result) in plan.uploads.iter().zip(results) {
         match result {
-            Ok(StoredRecord { id, contradiction: None, .. }) => changed.stored.push(*id),
+            Ok(StoredRecord { id, contradiction: None, .. }) => changed.stored.extend([*id]),
             Ok(stored) => changed.maybe_stored.extend(upload.replaces.iter().copied().chain([stored.id])),
             Err(failed) if failed.may_be_done => changed.maybe_stored.extend(&upload.replaces),
             Err(_) => {}
@@ -388,7 +388,8 @@ mod tests {
             (Err(failed(false)), &[], &[]),
         ] {
             let changed = changed_records(&plan, &[result], &[]);
-            assert_eq!((&*changed.stored, &*changed.maybe_stored), (certain, possible));
+            let ids = |ids: &[u64]| ids.iter().copied().collect::<BTreeSet<_>>();
+            assert_eq!((changed.stored, changed.maybe_stored), (ids(certain), ids(possible)));
         }
     }
 

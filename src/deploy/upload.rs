@@ -92,13 +92,13 @@ impl Rollout<'_> {
                 (Outcome::Queued, Some(detail), None)
             }
             Ok(StoredRecord { id, .. }) if is_unused => {
-                records.stored.push(id);
+                records.stored.insert(id);
                 report.fail(unused(domain, id));
                 let detail = format!("certificate {id} was created, and the site is not bound to it");
                 (Outcome::Misbound, Some(detail), None)
             }
             Ok(StoredRecord { id, .. }) => {
-                records.stored.push(id);
+                records.stored.insert(id);
                 (Outcome::Uploaded, None, Some(id))
             }
             Err(failed) => {

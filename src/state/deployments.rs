@@ -124,14 +124,9 @@ impl ServiceDeployments {
         hosts
     }
 
-    /// Whether a lineage was deployed to a site by its last run.
-    pub(crate) fn has_any(&self, site: &Domain) -> bool {
-        !self.on_site(site.host()).is_empty()
-    }
-
-    /// Whether another lineage was deployed to a site by its last run.
-    pub(crate) fn has_other(&self, site: &Domain, lineage: &str) -> bool {
-        self.on_site(site.host()).iter().any(|known| known.lineage != lineage)
+    /// The lineages that were deployed to a site by their last run.
+    pub(crate) fn lineages_on(&self, site: &Domain) -> impl Iterator<Item = &str> {
+        self.on_site(site.host()).iter().map(|known| known.lineage.as_str())
     }
 
     /// The leaves that a record may hold; several if responses to uploads were lost.
@@ -264,7 +259,7 @@ mod tests {
             assert_eq!(held.collect::<Vec<_>>(), expected, "it may not have reached the edge: {issued}");
         }
         let mut lost = begin(None, leaf("cc", DAY_2), DAY_1);
-        let maybe = ChangedRecords { maybe_stored: vec![5], ..ChangedRecords::default() };
+        let maybe = ChangedRecords { maybe_stored: [5].into(), ..ChangedRecords::default() };
         finish(&mut lost, 75, Vec::new(), &maybe, DAY_1);
         let known = deployments([&seen, &lost]).of_service(SERVICE);
         assert_eq!(known.leaves_in(5).len(), 2, "nor may one whose response was lost");
@@ -327,7 +322,7 @@ mod tests {
         let running = begin(Some(first.clone()), leaf("bb", DAY_1), DAY_2);
         let later = deployed(leaf("bb", DAY_1), DAY_2);
         let mut repeated = begin(Some(first.clone()), leaf("aa", ISSUED), DAY_2);
-        let lost = ChangedRecords { maybe_stored: vec![5], ..ChangedRecords::default() };
+        let lost = ChangedRecords { maybe_stored: [5].into(), ..ChangedRecords::default() };
         finish(&mut repeated, 76, Vec::new(), &lost, DAY_2 + time::Duration::HOUR);
         for (states, held) in [
             ([&first, &first], "aa"),
@@ -366,7 +361,7 @@ mod tests {
         let run = |fingerprint, is_certain: bool, at| {
             let mut state = begin(None, leaf(fingerprint, ISSUED), at);
             let [stored, maybe_stored] =
-                [is_certain, !is_certain].map(|holds| Vec::from_iter(holds.then_some(5)));
+                [is_certain, !is_certain].map(|holds| holds.then_some(5).into_iter().collect());
             let changed = ChangedRecords { stored, maybe_stored, ..ChangedRecords::default() };
             finish(&mut state, 75, Vec::new(), &changed, at);
             state
@@ -425,11 +420,9 @@ mod tests {
         let other: Domain = "b.example".parse().unwrap();
         assert!(known.superseding((&other, None), "first", &own, DAY_1).is_none());
         let site: Domain = "a.example".parse().unwrap();
-        assert!(known.has_any(&site) && known.has_other(&site, "first") && !known.has_any(&other));
-        assert!(
-            !deployments([&states[0], &begin(None, own, DAY_1)])
-                .of_service(SERVICE)
-                .has_other(&site, "first")
-        );
+        assert_eq!(known.lineages_on(&site).collect::<Vec<_>>(), ["first", "second"]);
+        assert_eq!(known.lineages_on(&other).next(), None);
+        let known = deployments([&states[0], &begin(None, own, DAY_1)]).of_service(SERVICE);
+        assert_eq!(known.lineages_on(&site).collect::<Vec<_>>(), ["first"]);
     }
 }

@@ -70,7 +70,7 @@ pub(crate) fn served() -> Vec<SiteState> {
 
 pub(super) fn deployed(leaf: Leaf, now: OffsetDateTime) -> LineageState {
     let mut state = begin(None, leaf, now);
-    let changed = ChangedRecords { stored: vec![5], ..ChangedRecords::default() };
+    let changed = ChangedRecords { stored: [5].into(), ..ChangedRecords::default() };
     finish(&mut state, 0, served(), &changed, now);
     state
 }

@@ -41,35 +41,32 @@ pub(super) struct Holder {
     pub(super) is_seen: bool,
 }
 
-/// The records in which a run stored a leaf.
-#[derive(Default)]
-struct Stored {
-    records: BTreeSet<u64>,
-    /// Those that may hold it.
-    maybe: BTreeSet<u64>,
-    /// Whether the run did not store it, but saw it at the edge.
-    is_seen: bool,
-}
-
 impl RecordMemory {
     pub(super) fn leaves(&self) -> &[RememberedLeaf] {
         &self.0
     }
 
-    /// Adds a leaf that a run stored. Its records hold nothing else; those that may hold it may still hold another leaf.
-    fn add(&mut self, service: &str, leaf: &Leaf, at: OffsetDateTime, stored: &Stored) {
+    /// Adds a leaf that a run stored, or only saw at the edge. Its records hold nothing else; those that may hold it may
+    /// still hold another leaf.
+    fn add(
+        &mut self,
+        service: &str,
+        leaf: &Leaf,
+        at: OffsetDateTime,
+        ChangedRecords { stored, maybe_stored, .. }: &ChangedRecords,
+        is_seen: bool,
+    ) {
         for known in self.0.iter_mut().filter(|known| known.service == service) {
-            known.records.retain(|holder| !stored.records.contains(&holder.id));
+            known.records.retain(|holder| !stored.contains(&holder.id));
         }
         let is_same = |known: &RememberedLeaf| known.service == service && known.leaf == *leaf;
         let mut entry = match self.0.iter().position(is_same) {
             Some(index) => self.0.remove(index),
             None => RememberedLeaf { service: service.into(), leaf: leaf.clone(), records: Vec::new() },
         };
-        entry.records.retain(|holder| !(holder.is_doubtful && stored.maybe.contains(&holder.id)));
-        let certain =
-            stored.records.iter().map(|&id| Holder { id, at, is_doubtful: false, is_seen: stored.is_seen });
-        let doubtful = stored.maybe.difference(&stored.records);
+        entry.records.retain(|holder| !(holder.is_doubtful && maybe_stored.contains(&holder.id)));
+        let certain = stored.iter().map(|&id| Holder { id, at, is_doubtful: false, is_seen });
+        let doubtful = maybe_stored.difference(stored);
         let doubtful = doubtful.map(|&id| Holder { id, at, is_doubtful: true, is_seen: false });
         entry.records.extend(certain.chain(doubtful));
         self.0.push(entry);
@@ -110,14 +107,13 @@ impl LineageState {
             // Sites that earlier runs reported have their leaf already.
             let served = sites.iter().filter(|site| site.leaf.is_none() && site.outcome == Outcome::Served);
             let observed = served.filter_map(|site| site.cert_id);
-            let records = memory.without_known(service, leaf, observed);
-            memory.add(service, leaf, now, &Stored { records, is_seen: true, ..Stored::default() });
-            let records = changed.stored.iter().copied().collect();
-            let mut maybe: BTreeSet<u64> = changed.maybe_stored.iter().copied().collect();
+            let stored = memory.without_known(service, leaf, observed);
+            memory.add(service, leaf, now, &ChangedRecords { stored, ..ChangedRecords::default() }, true);
+            let mut changed = changed.clone();
             if changed.is_any_possible {
-                maybe.extend(memory.records_of(service));
+                changed.maybe_stored.extend(memory.records_of(service));
             }
-            memory.add(service, leaf, now, &Stored { records, maybe, is_seen: false });
+            memory.add(service, leaf, now, &changed, false);
         }
         self.records = memory;
     }
@@ -135,8 +131,9 @@ impl LineageState {
         {
             let held = memory.of_service(service).filter(|known| known.leaf == *leaf);
             let held: BTreeSet<u64> = held.flat_map(RememberedLeaf::ids).collect();
-            let maybe = memory.records_of(service).filter(|id| !held.contains(id)).collect();
-            memory.add(service, leaf, begun, &Stored { maybe, ..Stored::default() });
+            let maybe_stored = memory.records_of(service).filter(|id| !held.contains(id)).collect();
+            let changed = ChangedRecords { maybe_stored, ..ChangedRecords::default() };
+            memory.add(service, leaf, begun, &changed, false);
         }
         memory
     }
@@ -150,8 +147,9 @@ mod tests {
     const OTHER: &str = "https://other.example.net";
 
     fn add(memory: &mut RecordMemory, service: &str, fingerprint: &str, records: &[u64], maybe: &[u64]) {
-        let [records, maybe] = [records, maybe].map(|list| list.iter().copied().collect());
-        memory.add(service, &leaf(fingerprint, ISSUED), DAY_1, &Stored { records, maybe, is_seen: false });
+        let [stored, maybe_stored] = [records, maybe].map(|list| list.iter().copied().collect());
+        let changed = ChangedRecords { stored, maybe_stored, is_any_possible: false };
+        memory.add(service, &leaf(fingerprint, ISSUED), DAY_1, &changed, false);
     }
 
     /// Formats each remembered leaf as `fingerprint records maybe`.

@@ -29,7 +29,12 @@ pub(super) fn decide<'c, 'a>(
     // A domain that was skipped was not a site at that time.
     let recorded = lineage.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
     let recorded: RecordedSites<'_> = recorded.map(|site| (site.domain.host(), site)).collect();
-    let superseded_by = |site: &Site| superseded_by(&lineage, site, account, deployments, now);
+    // Which other lineage provides the certificate of a site; `None` if this one does.
+    let superseded_by = |site: &Site| {
+        let (leaf, record) = (lineage.leaf.as_ref()?, site.cert_id.filter(|id| !account.is_deleted(*id)));
+        let other = deployments.superseding((&site.domain, record), &lineage.name, leaf, now)?;
+        Some(plan::superseded_reason(&other.lineage, other.leaf.not_before))
+    };
     let sites = sites_of(&lineage, account);
     let has_all = sites.len() >= lineage.options.domains.len();
     let (mut kept, mut superseded) = (Vec::new(), Vec::new());
@@ -50,7 +55,8 @@ pub(super) fn decide<'c, 'a>(
         lineage.sites.iter().any(|known| known.outcome == Outcome::Stale && !lineage.is_for(&known.domain));
     let is_recorded =
         superseded.iter().all(|(site, _)| is_recorded_as(site, Outcome::Superseded)) && !has_stale;
-    let gap = gap_for(&lineage, account);
+    // One that may hide a site or a record of the lineage.
+    let gap = account.listing().gaps().find(|gap| gap.may_hide(|domain| lineage.names.cover(domain)));
     if is_superseded && has_all && reached.is_empty() {
         // An incomplete listing may lack sites that no other lineage is for.
         let is_whole = !lineage.options.domains.is_empty() || gap.is_none();
@@ -98,25 +104,6 @@ pub(super) fn sites_of<'c>(lineage: &Candidate<'_>, account: &'c IndexedListing)
         return account.sites_covered_by(&lineage.names);
     }
     domains.iter().filter_map(|domain| account.site(domain)).collect()
-}
-
-/// A gap of the listing that may hide a site or a record of a lineage.
-fn gap_for<'c>(lineage: &Candidate<'_>, account: &'c IndexedListing) -> Option<&'c Gap> {
-    account.listing().gaps().find(|gap| gap.may_hide(|domain| lineage.names.cover(domain)))
-}
-
-/// Which other lineage provides the certificate of a site; `None` if this one does.
-fn superseded_by(
-    lineage: &Candidate<'_>,
-    site: &Site,
-    account: &IndexedListing,
-    deployments: &ServiceDeployments,
-    now: OffsetDateTime,
-) -> Option<String> {
-    let record = site.cert_id.filter(|id| !account.is_deleted(*id));
-    let (place, name) = ((&site.domain, record), &lineage.name);
-    let other = deployments.superseding(place, name, lineage.leaf.as_ref()?, now)?;
-    Some(plan::superseded_reason(&other.lineage, other.leaf.not_before))
 }
 
 /// Why a lineage that was deployed has to be deployed again; `None` if the service lists its sites as it left them.

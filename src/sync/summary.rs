@@ -148,7 +148,12 @@ impl Summary {
         lineages.sort_by_key(|lineage| lineage.result.sign());
         for alike in group_failures(&lineages) {
             match alike.as_slice() {
-                [first, ..] if alike.len() > MAX_NAMED => report.push(first.line_for(&alike)),
+                [first, ..] if alike.len() > MAX_NAMED => {
+                    let names = first_names(alike.iter().map(|lineage| lineage.name.as_str()));
+                    let number = count(alike.len(), "lineage");
+                    let text = format!("{}: {number}: {names}", first.summary());
+                    report.push(Block::Signed(first.result.sign(), text));
+                }
                 lineages => lineages.iter().for_each(|lineage| report.push(lineage.line())),
             }
         }
@@ -227,13 +232,6 @@ impl LineageReport {
         let (result, name, sites) = (self.result, &self.name, self.sites());
         let text = format!("{result:<10}  {name}{}{sites}", reason.unwrap_or_default());
         Block::Signed(self.result.sign(), text)
-    }
-
-    /// The line of lineages that failed alike.
-    fn line_for(&self, alike: &[&Self]) -> Block {
-        let names = first_names(alike.iter().map(|lineage| lineage.name.as_str()));
-        let number = count(alike.len(), "lineage");
-        Block::Signed(self.result.sign(), format!("{}: {number}: {names}", self.summary()))
     }
 
     /// The result, and the outcomes of its sites: `failed (stale)`.

@@ -273,7 +273,7 @@ mod tests {
                 leaf: None,
                 ..served().remove(0)
             };
-            let stored = if name == "other" { vec![5] } else { Vec::new() };
+            let stored = (name == "other").then_some(5).into_iter().collect();
             let changed = ChangedRecords { stored, ..ChangedRecords::default() };
             state.finish((65, None), vec![site], &changed, &options, now);
             let (name, source) = (name.to_owned(), Ok(Source::of_file("/c")));

@@ -180,7 +180,7 @@ impl ModelDeployment<'_> {
         for domain in self.domains {
             let (outcome, cert_id) = match self.upload_for(world, domain, report) {
                 Ok(StoredRecord { id, is_new, .. }) => {
-                    report.deployed.records.stored.push(id);
+                    report.deployed.records.stored.insert(id);
                     if is_new && !world.sites.iter().any(|site| site.cert_id == Some(id)) {
                         report.fail(unused(domain, id));
                         (Outcome::Misbound, None)

@@ -43,7 +43,7 @@ fn state(leaf: &Leaf) -> LineageState {
     let options =
         RunOptions { service: Some(SERVICE.into()), origin: Origin::Standing, ..RunOptions::default() };
     let mut state = LineageState::begin(None, Source::of_file("/c"), &options, Some(leaf.clone()), day(0));
-    let changed = ChangedRecords { stored: vec![5], ..ChangedRecords::default() };
+    let changed = ChangedRecords { stored: [5].into(), ..ChangedRecords::default() };
     state.finish((0, None), served(), &changed, &options, leaf.not_before);
     state
 }
