@@ -74,13 +74,14 @@ pub(super) async fn run<'c, 'a>(
     Ok(stream::iter(recorded).buffer_unordered(MAX_CONCURRENT).collect().await)
 }
 
-/// Observes the edges of the sites to check, one lineage after the other.
+/// Observes the edges of the sites to check, those of several lineages in turn: one with many sites delays no other.
 pub(super) async fn observe(checks: &mut [Check<'_, '_>], handshakes: &Handshakes, deadline: Deadline) {
-    let observations = checks.iter_mut().flat_map(|Check { lineage, sites, .. }| {
+    let observations = stream::iter(checks).flat_map_unordered(MAX_CONCURRENT, |check| {
+        let Check { lineage, sites, .. } = check;
         let edge = (!sites.is_empty()).then(|| lineage.edge(handshakes)).flatten().map(Rc::new);
         let is_strict = lineage.is_strict();
         fastrand::shuffle(sites);
-        sites.iter_mut().map(move |(site, view)| {
+        stream::iter(sites.iter_mut().map(move |(site, view)| {
             let edge = edge.clone();
             async move {
                 let Some(edge) = edge.filter(|_| !deadline.left().is_zero()) else { return };
@@ -88,9 +89,9 @@ pub(super) async fn observe(checks: &mut [Check<'_, '_>], handshakes: &Handshake
                 let deadline = Deadline::after(SITE_TIMEOUT).or_sooner(deadline);
                 edge.observe_with_retries(&site.domain, site.cname.as_deref(), view, deadline).await;
             }
-        })
+        }))
     });
-    stream::iter(observations).buffer_unordered(MAX_CONCURRENT).for_each(std::future::ready).await;
+    observations.buffer_unordered(MAX_CONCURRENT).for_each(std::future::ready).await;
 }
 
 impl Candidate<'_> {
