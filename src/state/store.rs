@@ -105,7 +105,7 @@ pub(crate) struct DamagedFile {
 
 impl DamagedFile {
     /// Reads a file that was renamed.
-    fn read(lineage: String, path: PathBuf) -> Self {
+    fn read(path: PathBuf, lineage: String) -> Self {
         let contents = file::read_regular(&path, MAX_BYTES);
         let is_pending = contents.map_or(true, |bytes| may_be_pending(&bytes));
         let written_at =
@@ -186,12 +186,8 @@ impl Store {
 
     /// Reads all states, each with the name of its lineage; also returns the errors of the files that cannot be used.
     pub(crate) fn read_all(&self) -> (Vec<(String, LineageState)>, Vec<StateError>) {
-        let names = match self.names() {
-            Ok(names) => names,
-            Err(error) => return (Vec::new(), vec![error]),
-        };
         let (mut states, mut errors) = (Vec::new(), Vec::new());
-        for name in names {
+        for name in self.names().map_err(|error| errors.push(error)).unwrap_or_default() {
             match self.read(&name) {
                 Ok(state) => states.extend(state.map(|state| (name, state))),
                 Err(error) => errors.push(error),
@@ -216,10 +212,7 @@ impl Store {
         let files = self.file_names()?;
         let (names, mut damaged) = (with_extension(&files, EXTENSION), with_extension(&files, QUARANTINED));
         damaged.retain(|name| names.binary_search(name).is_err());
-        let read = |name: String| {
-            let path = self.file(&name, QUARANTINED);
-            DamagedFile::read(name, path)
-        };
+        let read = |name: String| DamagedFile::read(self.file(&name, QUARANTINED), name);
         Ok((names, damaged.into_iter().map(read).collect()))
     }
 
@@ -271,11 +264,10 @@ impl Store {
     fn delete(&self, name: &str, extensions: &[&str]) -> Result<(), WriteError> {
         for extension in extensions {
             let path = self.file(name, extension);
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(WriteError::new(&path, &error));
-                }
-                Ok(()) | Err(_) => {}
+            if let Err(error) = fs::remove_file(&path)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                return Err(WriteError::new(&path, &error));
             }
         }
         self.sync_to_disk()
@@ -333,7 +325,7 @@ fn quarantine(lineage: &str, path: &Path) -> StateError {
     let renamed_to = path.with_extension(QUARANTINED);
     match fs::rename(path, &renamed_to) {
         Ok(()) => {
-            let file = DamagedFile::read(lineage.to_owned(), renamed_to);
+            let file = DamagedFile::read(renamed_to, lineage.to_owned());
             StateError::Quarantined { path: path.to_owned(), file }
         }
         Err(error) => StateError::NotQuarantined { path: path.to_owned(), reason: file::reason(&error) },
@@ -350,9 +342,9 @@ fn may_be_pending(bytes: &[u8]) -> bool {
 
 /// The sorted names of the files with an extension, without it.
 fn with_extension(files: &[String], extension: &str) -> Vec<String> {
-    let names =
-        files.iter().filter_map(|file| file.rsplit_once('.')).filter(|(_, found)| *found == extension);
-    let mut names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
+    let suffix = format!(".{extension}");
+    let names = files.iter().filter_map(|file| file.strip_suffix(&suffix));
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
     names.sort();
     names
 }

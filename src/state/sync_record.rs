@@ -102,15 +102,14 @@ impl SyncRecord {
 impl LastSync {
     /// Combines the record of the last run for all lineages with those of the shards. A shard without a record does not
     /// count, because another host may process it.
-    fn of(records: Vec<(ShardNumber, SyncRecord)>, faults: Vec<StateError>) -> Self {
-        let (full, mut shards): (Vec<_>, Vec<_>) = records.into_iter().partition(|(shard, _)| *shard == ALL);
-        let full = full.into_iter().next().map(|(_, record)| record);
+    fn of(records: &[(ShardNumber, SyncRecord)], faults: Vec<StateError>) -> Self {
+        let full = records.iter().find(|(shard, _)| *shard == ALL).map(|(_, record)| record);
+        let shards = records.iter().filter(|(shard, _)| *shard != ALL);
         // Files with another number of shards are left over from an earlier setup.
-        let newest = shards.iter().max_by_key(|(_, record)| record.ended_at);
-        let Some(((_, of), _)) = newest.cloned() else { return Self { record: full, faults } };
-        shards.retain(|((_, number), _)| *number == of);
-        let shards = shards.iter().map(|(_, record)| record.newer(full.as_ref()).clone());
-        Self { record: shards.reduce(SyncRecord::and), faults }
+        let newest = shards.max_by_key(|(_, record)| record.ended_at).map_or(ALL, |(shard, _)| *shard);
+        let current = records.iter().filter(|((_, of), _)| *of == newest.1);
+        let current = current.map(|(_, record)| record.newer(full).clone());
+        Self { record: current.reduce(SyncRecord::and), faults }
     }
 }
 
@@ -152,7 +151,7 @@ impl Store {
                 Err(fault) => faults.push(fault),
             }
         }
-        LastSync::of(records, faults)
+        LastSync::of(&records, faults)
     }
 }
 

@@ -69,8 +69,8 @@ pub(super) fn decide<'c, 'a>(
             return Check { superseded, is_superseded, ..Check::new(lineage) };
         }
     }
-    let reason = lineage.reason.clone();
-    let reason = reason.or_else(|| drift(&lineage, account, gap, &recorded, &kept, !superseded.is_empty()));
+    let drift = || drift(&lineage, account, gap, &recorded, &kept, !superseded.is_empty());
+    let reason = lineage.reason.clone().or_else(|| drift().map(Reason::Drifted));
     let until = lineage.leaf.as_ref().map(|leaf| leaf.not_after);
     let expired = until.filter(|until| *until < now && !kept.is_empty()).map(Reason::Expired);
     let is_turn = |seen| is_due(state::stable_hash(&lineage.name), seen, now, lineage.settings.verify_every);
@@ -114,10 +114,10 @@ fn drift(
     recorded: &RecordedSites<'_>,
     sites: &[&Site],
     has_superseded: bool,
-) -> Option<Reason> {
+) -> Option<String> {
     let has_any = !sites.is_empty() || has_superseded;
     if !has_any && recorded.values().any(|site| site.outcome.is_bound()) {
-        return Some(Reason::Drifted("the account no longer has its sites".into()));
+        return Some("the account no longer has its sites".into());
     }
     // By hand, `--skip-unmatched` is for one run; afterwards, nothing has drifted.
     let skipped = lineage.sites.iter().filter(|site| site.outcome == Outcome::Skipped);
@@ -129,17 +129,13 @@ fn drift(
         domains.any(|domain| account.site(domain).is_none() && !skipped.contains(&domain))
     };
     if is_missing && !lineage.settings.skip_unmatched {
-        return Some(Reason::Drifted("a site is missing".into()));
+        return Some("a site is missing".into());
     }
-    if let Some(gap) = gap {
-        return Some(Reason::Drifted(gap.to_string()));
-    }
-    sites.iter().find_map(|site| {
-        let Some(known) = recorded.get(site.domain.host()) else {
-            return Some(Reason::Drifted(format!("{} is a new site", site.domain)));
-        };
-        change(site, known, account).map(Reason::Drifted)
-    })
+    let change = |site: &&Site| match recorded.get(site.domain.host()) {
+        Some(known) => change(site, known, account),
+        None => Some(format!("{} is a new site", site.domain)),
+    };
+    gap.map(ToString::to_string).or_else(|| sites.iter().find_map(change))
 }
 
 /// How a site differs from what was deployed to it.
@@ -152,7 +148,9 @@ fn change(site: &Site, deployed: &SiteState, account: &IndexedListing) -> Option
         return Some(format!("{domain} has a cert_id that cannot be read: {unreadable}"));
     }
     if site.cert_id != deployed.cert_id {
-        let (now, before) = (certificate(site.cert_id), certificate(deployed.cert_id));
+        let shown = |id: u64| format!("certificate {id}");
+        let [now, before] =
+            [site.cert_id, deployed.cert_id].map(|id| id.map_or("no certificate".into(), shown));
         return Some(format!("{domain} is bound to {now}, no longer to {before}"));
     }
     if let Some(id) = deployed.cert_id.filter(|id| account.is_deleted(*id)) {
@@ -160,10 +158,6 @@ fn change(site: &Site, deployed: &SiteState, account: &IndexedListing) -> Option
     }
     let is_unconfirmed = deployed.outcome == Outcome::Uploaded && !site.config_synced;
     is_unconfirmed.then(|| format!("the push to {domain} was never confirmed"))
-}
-
-fn certificate(id: Option<u64>) -> String {
-    id.map_or_else(|| "no certificate".to_owned(), |id| format!("certificate {id}"))
 }
 
 /// The sites that the lineage was not asked for, but reached through a record that they share with its own sites. As long

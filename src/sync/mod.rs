@@ -99,9 +99,7 @@ pub(crate) fn run(
                     "{path} is an invalid state file; {lineage} was treated as a new lineage"
                 )]);
             }
-            Some(file) if file.is_pending => {
-                summary.fail(1, damaged(file));
-            }
+            Some(file) if file.is_pending => summary.fail(1, damaged(file)),
             Some(_) => summary.add_warnings([error.to_string()]),
         }
     }
@@ -129,9 +127,8 @@ pub(crate) fn run_one(
 }
 
 fn damaged(file: &DamagedFile) -> CommandError {
-    let DamagedFile { lineage, path, .. } = file;
-    let (path, consequence) = (text::path(path), file.consequence());
-    let message = format!("{path} is an invalid state file, so {lineage} {consequence}");
+    let (path, lineage) = (text::path(&file.path), &file.lineage);
+    let message = format!("{path} is an invalid state file, so {lineage} {}", file.consequence());
     CommandError::new(ErrorKind::Config, message).hint(format!(
         "deploy the lineage again, for example with `edgecert deploy --lineage DIR`, or run `edgecert status --forget {lineage}`"
     ))

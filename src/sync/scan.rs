@@ -216,10 +216,17 @@ impl<'a> Candidate<'a> {
         LeafOnDisk { is_missing, leaf }: LeafOnDisk,
         state: Option<LineageState>,
     ) -> Self {
+        let is_same_service = |known: &Option<String>| known.is_none() || *known == options.service;
         let reason = match &state {
             None => Some(Reason::New),
             Some(_) if is_missing => Some(Reason::FilesMissing),
-            Some(state) => reason(state, leaf.as_ref(), &options),
+            Some(LineageState { pending_since: Some(since), .. }) => Some(Reason::Pending(*since)),
+            Some(state) if leaf != state.leaf || state.has_earlier_leaf() => Some(Reason::Renewed),
+            Some(LineageState { missing_since: Some(_), .. }) => Some(Reason::FilesBack),
+            Some(state) if !is_same_service(&state.service) || state.domains != options.domains => {
+                Some(Reason::OptionsChanged)
+            }
+            Some(_) => None,
         };
         let seen_at = |state: &LineageState| state.edge_checked_at.or(state.last_success).or(state.begun_at);
         let edge_seen_at = state.as_ref().and_then(seen_at);
@@ -255,22 +262,6 @@ impl LeafOnDisk {
         // Another lineage may supersede one that is missing.
         let leaf = if is_missing { recorded.cloned() } else { read.ok().flatten() };
         Self { is_missing, leaf }
-    }
-}
-
-/// Why a lineage that was deployed before, and whose files are there, has to be deployed again.
-fn reason(state: &LineageState, on_disk: Option<&Leaf>, options: &RunOptions) -> Option<Reason> {
-    let is_same_service = state.service.is_none() || state.service == options.service;
-    if let Some(since) = state.pending_since {
-        Some(Reason::Pending(since))
-    } else if on_disk != state.leaf.as_ref() || state.has_earlier_leaf() {
-        Some(Reason::Renewed)
-    } else if state.missing_since.is_some() {
-        Some(Reason::FilesBack)
-    } else if !is_same_service || state.domains != options.domains {
-        Some(Reason::OptionsChanged)
-    } else {
-        None
     }
 }
 

@@ -1,6 +1,6 @@
 //! The result of a `sync`: counts, and a report of each lineage that was not simply unchanged.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter::repeat_n;
 
 use serde::Serialize;
@@ -18,8 +18,6 @@ use crate::text::{count, list_first, people, sanitize, tally};
 /// The result of a run.
 #[derive(Default)]
 pub(crate) struct Summary {
-    /// Whether the run sent anything that changes the service.
-    changed: bool,
     /// Of all lineages.
     results: Vec<LineageResult>,
     /// Those that were not simply unchanged.
@@ -74,7 +72,6 @@ impl Summary {
             return self.warnings.extend(report.warnings.iter().map(|warning| format!("{name}: {warning}")));
         }
         report.deployed.lineage = Some(name.to_owned());
-        self.changed |= report.deployed.changed;
         self.lineages.push(LineageReport { name: name.to_owned(), result, reason, report });
     }
 
@@ -115,7 +112,8 @@ impl Summary {
     pub(crate) fn report(mut self, report: &mut Report) {
         self.lineages.sort_by(|a, b| a.name.cmp(&b.name));
         report.warnings.append(&mut self.warnings);
-        for LineageReport { name, report: lineage, .. } in &self.lineages {
+        self.show(report);
+        for LineageReport { name, result, reason, report: lineage } in &mut self.lineages {
             report.warnings.extend(lineage.warnings.iter().map(|warning| format!("{name}: {warning}")));
             // An incomplete listing is a failure of each lineage, and is reported once.
             for error in
@@ -123,35 +121,33 @@ impl Summary {
             {
                 report.fail(error.of_lineage(name));
             }
-        }
-        for error in self.errors.drain(..) {
-            report.fail(error);
-        }
-        self.show(report);
-        report.set("changed", self.changed);
-        let counts = self.counts().map(|(result, number)| (result.to_string(), number));
-        let total = [("total".to_owned(), self.results.len())];
-        report.set("counts", counts.into_iter().chain(total).collect::<BTreeMap<_, _>>());
-        for LineageReport { name, result, reason, report: lineage } in &mut self.lineages {
             lineage.set("name", name);
             lineage.set("state", *result);
             lineage.set("reason", reason.as_ref().map(ToString::to_string));
         }
+        for error in self.errors.drain(..) {
+            report.fail(error);
+        }
+        report.set("changed", self.lineages.iter().any(|lineage| lineage.report.deployed.changed));
+        let counts = self.counts().map(|(result, number)| (result.to_string(), number));
+        let total = [("total".to_owned(), self.results.len())];
+        report.set("counts", counts.into_iter().chain(total).collect::<BTreeMap<_, _>>());
         report.set("lineages", self.lineages.iter().map(|lineage| &lineage.report).collect::<Vec<_>>());
         report.lineages.extend(self.lineages.into_iter().map(|lineage| lineage.report));
     }
 
     /// Adds a line for each lineage, and one with the counts.
     fn show(&self, report: &mut Report) {
+        let failure =
+            |lineage: &LineageReport| (lineage.result.sign() == Sign::Failed).then(|| lineage.summary());
         let mut lineages: Vec<&LineageReport> = self.lineages.iter().collect();
-        // What needs attention is last.
-        lineages.sort_by_key(|lineage| lineage.result.sign());
-        for alike in group_failures(&lineages) {
-            match alike.as_slice() {
+        // What needs attention is last, and what failed alike is together.
+        lineages.sort_by_cached_key(|lineage| (lineage.result.sign(), failure(lineage)));
+        for alike in lineages.chunk_by(|a, b| failure(a).is_some() && failure(a) == failure(b)) {
+            match alike {
                 [first, ..] if alike.len() > MAX_NAMED => {
                     let names = first_names(alike.iter().map(|lineage| lineage.name.as_str()));
-                    let number = count(alike.len(), "lineage");
-                    let text = format!("{}: {number}: {names}", first.summary());
+                    let text = format!("{}: {}: {names}", first.summary(), count(alike.len(), "lineage"));
                     report.push(Block::Signed(first.result.sign(), text));
                 }
                 lineages => lineages.iter().for_each(|lineage| report.push(lineage.line())),
@@ -172,36 +168,16 @@ impl Summary {
             .map(|result| (result, self.results.iter().filter(|found| **found == result).count()))
     }
 
-    /// Fills the report of a deployment, for a run on one lineage.
+    /// Fills an empty report of a deployment, for a run on one lineage.
     pub(crate) fn report_one(mut self, report: &mut Report) {
-        report.warnings.append(&mut self.warnings);
         if let Some(lineage) = self.lineages.pop() {
-            let (source, before) = (report.deployed.source.take(), std::mem::take(&mut report.warnings));
             *report = lineage.report;
-            report.deployed.source = report.deployed.source.take().or(source);
-            report.warnings.splice(0..0, before);
         }
+        report.warnings.splice(0..0, self.warnings);
         for error in self.errors {
             report.fail(error);
         }
     }
-}
-
-/// Groups lineages that failed with the same outcomes. All others are alone.
-fn group_failures<'a>(lineages: &[&'a LineageReport]) -> Vec<Vec<&'a LineageReport>> {
-    let mut groups: Vec<Vec<&LineageReport>> = Vec::new();
-    let mut group_of: HashMap<String, usize> = HashMap::new();
-    for lineage in lineages {
-        let number = match lineage.result.sign() {
-            Sign::Failed => *group_of.entry(lineage.summary()).or_insert(groups.len()),
-            _ => groups.len(),
-        };
-        match groups.get_mut(number) {
-            Some(group) => group.push(lineage),
-            None => groups.push(vec![lineage]),
-        }
-    }
-    groups
 }
 
 impl LineageResult {

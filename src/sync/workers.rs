@@ -81,10 +81,8 @@ fn resources(lineage: &Candidate<'_>, listing: &IndexedListing) -> HashSet<Resou
 
 /// How the work on a lineage ended.
 pub(super) enum Ended {
-    /// The lineage was deployed, or that failed, or its files are missing.
-    Done(LineageResult),
-    /// The state of the lineage was deleted during this run.
-    Forgotten,
+    /// The lineage was deployed, or that failed, or its files are missing; `None`: its state was deleted during this run.
+    Done(Option<LineageResult>),
     /// Another run has begun, or the sites or names of the lineage have changed since the scan, so that it may conflict
     /// with others.
     Deferred,
@@ -115,7 +113,7 @@ impl<'a> Workers<'_, 'a> {
             let ended = self.deploy(account, &lineage, are_independent, &mut report).await;
             let ended = ended.unwrap_or_else(|error| {
                 report.fail(error);
-                Ended::Done(LineageResult::Failed)
+                Ended::Done(Some(LineageResult::Failed))
             });
             (account, lineage, ended, report)
         });
@@ -124,8 +122,7 @@ impl<'a> Workers<'_, 'a> {
         while let Some((account, lineage, ended, report)) = results.next().await {
             match ended {
                 Ended::Deferred => deferred.push((account, lineage)),
-                Ended::Done(result) => on_done(lineage, Some(result), report),
-                Ended::Forgotten => on_done(lineage, None, report),
+                Ended::Done(result) => on_done(lineage, result, report),
             }
         }
         deferred
@@ -150,7 +147,7 @@ impl<'a> Workers<'_, 'a> {
         });
         let deadline = Deadline::after(timeout);
         let opened = self.examiner.open(scanned, deadline, report).await?;
-        let Some((mut journal, lineage)) = opened else { return Ok(Ended::Forgotten) };
+        let Some((mut journal, lineage)) = opened else { return Ok(Ended::Done(None)) };
         if use_snapshot {
             if lineage.has_newer_run(scanned) || lineage.options.domains != scanned.options.domains {
                 return Ok(Ended::Deferred);
@@ -163,7 +160,7 @@ impl<'a> Workers<'_, 'a> {
         {
             journal.update(|state| state.mark_missing(clock::now()), report);
             report.fail(error);
-            return Ok(Ended::Done(LineageResult::Gone));
+            return Ok(Ended::Done(Some(LineageResult::Gone)));
         }
         let deployment = Deployment {
             source: &lineage.source,
@@ -186,7 +183,7 @@ impl<'a> Workers<'_, 'a> {
         if let Some(error) = journal.take_write_error() {
             report.fail(error);
         }
-        Ok(Ended::Done(LineageResult::of(report)))
+        Ok(Ended::Done(Some(LineageResult::of(report))))
     }
 }
 
