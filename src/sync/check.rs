@@ -33,7 +33,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What to check and to record of a lineage.
 pub(super) struct Check<'c, 'a> {
-    /// If it has a reason, it is deployed whatever the edges show.
+    /// If it has a reason, it is deployed, or cannot be, whatever the edges show.
     pub(super) lineage: Candidate<'a>,
     /// The sites on which other lineages supersede it, each with the reason.
     pub(super) superseded: Vec<(&'c Site, String)>,

@@ -74,7 +74,7 @@ pub(super) fn decide<'c, 'a>(
     let until = lineage.leaf.as_ref().map(|leaf| leaf.not_after);
     let expired = until.filter(|until| *until < now && !kept.is_empty()).map(Reason::Expired);
     let is_turn = |seen| is_due(state::stable_hash(&lineage.name), seen, now, lineage.settings.verify_every);
-    let is_due = lineage.edge_seen_at.is_some_and(is_turn);
+    let is_due = lineage.edge_seen_at.is_none_or(is_turn);
     let are_checked = lineage.settings.verify != Verify::Off && !lineage.settings.verify_every.is_zero();
     // Even if a push is pending: it may be stuck.
     let may_be_checked = |site: &&Site| are_checked && site.serves_https() && site.cert_id.is_some();
