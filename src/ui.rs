@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::thread::{self, ThreadId};
 
 use crate::env::Env;
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::file;
 use crate::progress::{Phase, Progress};
 use crate::report::{Report, Style, error_lines, warning_line};
@@ -54,7 +54,7 @@ impl Ui {
     }
 
     /// Prints the warnings, the report and the errors, in this order: what to do is last.
-    pub fn print_report(&self, report: &Report) -> Result<(), CommandError> {
+    pub fn print_report(&self, report: &Report) -> Result<()> {
         progress_line::erase();
         report.warnings.iter().for_each(|warning| self.warn(warning));
         let text = if self.json { report.to_json() + "\n" } else { report.to_text(self.stdout) };
@@ -64,7 +64,7 @@ impl Ui {
     }
 
     /// Prints text to standard output. A pipe that its reader has closed is not an error.
-    pub fn print(&self, text: &str) -> Result<(), CommandError> {
+    pub fn print(&self, text: &str) -> Result<()> {
         match write(io::stdout(), &encode(text, self.stdout)) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 let message = format_args!("cannot write standard output: {}", file::reason(&error));

@@ -3,7 +3,7 @@
 use crate::check::{self, CheckContext, PathRule, Status};
 use crate::cli::CheckArgs;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::hint::{Command, Place};
 use crate::names::hosts;
 use crate::report::{CertificateReport, Report, SourceReport};
@@ -12,7 +12,7 @@ use crate::trust::TrustStores;
 use crate::{bundle, clock, file, source};
 
 /// Runs the checks and reports their findings.
-pub(crate) fn run(args: &CheckArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
+pub(crate) fn run(args: &CheckArgs, context: &Context, report: &mut Report) -> Result<()> {
     let env = &context.env;
     let source = source::find(&args.certificate, env)?;
     report.deployed.source = Some(SourceReport::new(&source));

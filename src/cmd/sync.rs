@@ -7,7 +7,7 @@ use super::deploy::deploy;
 use crate::cli::{DeployArgs, SyncArgs};
 use crate::clock;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::inventory::{self, Account};
 use crate::kubernetes::Selection;
 use crate::notify::{log_warning, send_heartbeat};
@@ -62,7 +62,7 @@ pub(crate) fn run_one(
     context: &Context,
     progress: &dyn Progress,
     report: &mut Report,
-) -> Result<(), CommandError> {
+) -> Result<()> {
     let configuration = context.configuration().require_valid()?;
     let targets = inventory::targets(configuration, source);
     report.deployed.lineage = targets.first().map(|(source, _)| state::lineage_name(source));

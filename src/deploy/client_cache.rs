@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::api::{Client, List, Listing, Service, Site};
 use crate::clock::Deadline;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::secret::Redactor;
 use crate::settings::Settings;
 use crate::trust::TrustStores;
@@ -103,11 +103,7 @@ impl ClientCache {
     }
 
     /// Lists the sites and records of the account.
-    pub(crate) async fn listing(
-        &self,
-        settings: &Settings,
-        deadline: Deadline,
-    ) -> Result<Listing, CommandError> {
+    pub(crate) async fn listing(&self, settings: &Settings, deadline: Deadline) -> Result<Listing> {
         let client = self.client(settings, Redactor::default(), deadline)?;
         Ok(client.listing().await?)
     }
@@ -128,7 +124,7 @@ impl ClientCache {
         settings: &Settings,
         mut redactor: Redactor,
         deadline: Deadline,
-    ) -> Result<Client, CommandError> {
+    ) -> Result<Client> {
         redactor.hide(settings.api_key.expose());
         let service = if let Some(service) = self.service.get() {
             service
@@ -140,7 +136,7 @@ impl ClientCache {
     }
 
     /// Handshakes with the edge, with one limit for all deployments.
-    pub(crate) fn handshakes(&self) -> Result<&Handshakes, CommandError> {
+    pub(crate) fn handshakes(&self) -> Result<&Handshakes> {
         if let Some(handshakes) = self.handshakes.get() {
             return Ok(handshakes);
         }

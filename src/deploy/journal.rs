@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 use crate::bundle;
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::hint::Hint;
 use crate::leaf::Leaf;
 use crate::names::Domain;
@@ -61,7 +61,7 @@ impl Journal {
         directory: Option<&Path>,
         deadline: Deadline,
         report: &mut Report,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self> {
         let mut journal = Self::new(name, source);
         let reason = match directory {
             _ if !source.is_on_disk() => "it is from standard input".to_owned(),
@@ -185,7 +185,7 @@ impl Journal {
 
     /// Sets the leaf that is to be deployed. Fails if the options are for the retry of another one, or if it must have
     /// other names: the client has renewed the lineage since the run began.
-    pub(super) fn set_leaf(&mut self, leaf: &Certificate) -> Result<(), CommandError> {
+    pub(super) fn set_leaf(&mut self, leaf: &Certificate) -> Result<()> {
         let leaf = leaf.to_leaf();
         let is_other =
             self.retried().and_then(|state| state.leaf.as_ref()).is_some_and(|known| *known != leaf);
@@ -214,7 +214,7 @@ impl Journal {
     /// by hand is not: `sync` would repeat it in every run.
     ///
     /// The result is written in another thread, so that other tasks go on.
-    pub(crate) async fn finish(&mut self, result: Result<(), CommandError>, report: &mut Report) {
+    pub(crate) async fn finish(&mut self, result: Result<()>, report: &mut Report) {
         if let Err(error) = result {
             report.fail(error);
         }

@@ -36,7 +36,7 @@ use crate::api::{Client, Gap, MAX_CONCURRENT_REQUESTS};
 use crate::bundle::{self, Bundle};
 use crate::check::{self, CheckContext, PathRule, Status, Vetted};
 use crate::clock::{self, Deadline};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
 use crate::plan::{Account, Allow, IndexedListing, Plan, Step, Target};
@@ -95,7 +95,7 @@ impl Deployment<'_> {
         journal: &mut Journal,
         clients: &ClientCache,
         report: &mut Report,
-    ) -> Result<(), CommandError> {
+    ) -> Result<()> {
         self.progress.enter(Phase::Checking);
         if let Some(key) = self.source.files.key.as_ref().filter(|key| file::is_open_to_others(key)) {
             // A mounted secret may have to be readable by others, so this is not an error.
@@ -148,7 +148,7 @@ impl Deployment<'_> {
         result
     }
 
-    async fn load_bundle(&self, clients: &ClientCache) -> Result<Bundle, CommandError> {
+    async fn load_bundle(&self, clients: &ClientCache) -> Result<Bundle> {
         let mut files = self.source.files.clone();
         // Certificate and key may be in one file.
         files.key.get_or_insert_with(|| files.cert.clone());
@@ -186,7 +186,7 @@ impl Deployment<'_> {
 
 impl Rollout<'_> {
     /// Plans, uploads, binds, waits until the edge serves the certificate, and reports every site of the plan.
-    async fn run(&self, listing: &IndexedListing, report: &mut Report) -> Result<(), CommandError> {
+    async fn run(&self, listing: &IndexedListing, report: &mut Report) -> Result<()> {
         let Deployment { domains, account: snapshot, .. } = *self.deployment;
         let chain = self.vetted.chain();
         let (leaf, names) = (chain.leaf.to_leaf(), Names::of(chain.leaf.dns_names()));

@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use super::survey::Survey;
 use super::verdict::no_such_site;
 use crate::api::Site;
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::hint::Hint;
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
@@ -79,7 +79,7 @@ impl<'l> Scope<'_, 'l> {
     pub(super) fn require_earlier_sites(
         &self,
         all: impl FnOnce() -> Option<Rc<ServiceDeployments>>,
-    ) -> Result<(), CommandError> {
+    ) -> Result<()> {
         let listing = self.account.listing;
         let listed = &listing.listing().sites;
         if !listed.gaps.is_empty() || self.requests_any() {
@@ -155,7 +155,7 @@ impl<'l> Scope<'_, 'l> {
     /// Reports the domains that are not sites of the account, and returns whether any site is left to deploy to.
     ///
     /// It is an error if no site is covered, unless `may_skip`.
-    pub(super) fn has_sites(&self, may_skip: bool, report: &mut Report) -> Result<bool, CommandError> {
+    pub(super) fn has_sites(&self, may_skip: bool, report: &mut Report) -> Result<bool> {
         let is_missing = |domain: &&Domain| !self.account.sites.iter().any(|site| site.domain == **domain);
         for domain in self.domains.iter().filter(is_missing) {
             if !may_skip {

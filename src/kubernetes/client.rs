@@ -15,7 +15,7 @@ use super::secret_list::SecretList;
 use crate::api::{anonymous_client, failure_reason};
 use crate::clock::Deadline;
 use crate::env::Env;
-use crate::error::{CommandError, ErrorKind as K};
+use crate::error::{CommandError, ErrorKind as K, Result};
 use crate::file;
 use crate::hint::Hint;
 use crate::settings::Roots;
@@ -53,7 +53,7 @@ struct Status {
 
 impl Cluster {
     /// Finds the API server; sends nothing.
-    pub(crate) fn of_pod(env: &Env, deadline: Deadline) -> Result<Self, CommandError> {
+    pub(crate) fn of_pod(env: &Env, deadline: Deadline) -> Result<Self> {
         let variable = |name: &str| {
             env.raw(name).map(OsStr::to_string_lossy).ok_or_else(|| {
                 let message = format_args!("--kubernetes works only in a pod: {name} is not set");
@@ -72,7 +72,7 @@ impl Cluster {
     }
 
     /// The namespace of the pod.
-    pub(crate) fn own_namespace() -> Result<String, CommandError> {
+    pub(crate) fn own_namespace() -> Result<String> {
         Ok(mounted("namespace")?.trim().to_owned())
     }
 
@@ -82,7 +82,7 @@ impl Cluster {
         namespace: &str,
         selector: Option<&str>,
         next: Option<&str>,
-    ) -> Result<SecretList, CommandError> {
+    ) -> Result<SecretList> {
         let mut url = self.url.clone();
         url.set_path(&format!("/api/v1/namespaces/{namespace}/secrets"));
         let parameters = [
@@ -115,7 +115,7 @@ impl Cluster {
     }
 
     /// Returns status and body of the response.
-    async fn attempt(&self, url: Url) -> Result<(u16, Zeroizing<Vec<u8>>), CommandError> {
+    async fn attempt(&self, url: Url) -> Result<(u16, Zeroizing<Vec<u8>>)> {
         let headers = HeaderMap::from_iter([
             (AUTHORIZATION, bearer()?),
             (ACCEPT, HeaderValue::from_static("application/json")),
@@ -126,7 +126,7 @@ impl Cluster {
     }
 }
 
-fn read_page(body: &[u8]) -> Result<SecretList, CommandError> {
+fn read_page(body: &[u8]) -> Result<SecretList> {
     // The library's message may quote a key.
     let invalid = |error: serde_json::Error| {
         let place = format!("line {}, column {}", error.line(), error.column());
@@ -177,7 +177,7 @@ pub(super) fn invalid_response(reason: impl Display) -> CommandError {
 }
 
 /// Receives a body, which may hold keys.
-async fn receive(mut response: Response) -> Result<Zeroizing<Vec<u8>>, CommandError> {
+async fn receive(mut response: Response) -> Result<Zeroizing<Vec<u8>>> {
     let length = response.content_length().and_then(|length| usize::try_from(length).ok());
     let mut body = Zeroizing::new(Vec::with_capacity(length.unwrap_or_default().min(MAX_PAGE_BYTES)));
     while let Some(chunk) = response.chunk().await.map_err(broken)? {
@@ -190,7 +190,7 @@ async fn receive(mut response: Response) -> Result<Zeroizing<Vec<u8>>, CommandEr
 }
 
 /// The header with the token that is mounted now.
-fn bearer() -> Result<HeaderValue, CommandError> {
+fn bearer() -> Result<HeaderValue> {
     let token = mounted("token")?;
     let header = Zeroizing::new(format!("Bearer {}", token.trim()));
     let mut header = HeaderValue::try_from(header.as_str()).map_err(|_| unauthorized())?;
@@ -198,7 +198,7 @@ fn bearer() -> Result<HeaderValue, CommandError> {
     Ok(header)
 }
 
-fn mounted(name: &str) -> Result<Zeroizing<String>, CommandError> {
+fn mounted(name: &str) -> Result<Zeroizing<String>> {
     let path = Path::new(SERVICE_ACCOUNT).join(name);
     file::read_text(&path, MAX_FILE_BYTES, file::default_deadline()).map_err(|error| {
         let message = format_args!("--kubernetes needs the token of a service account: {error}");

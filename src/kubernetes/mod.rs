@@ -9,7 +9,7 @@ use self::client::{Cluster, invalid_response};
 use self::secret_list::Secret;
 use crate::clock::Deadline;
 use crate::env::Env;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::file;
 use crate::runtime::Runtime;
 use crate::source::Source;
@@ -44,7 +44,7 @@ pub(crate) fn find(
     env: &Env,
     deadline: Deadline,
     is_wanted: impl Fn(&Source) -> bool,
-) -> Result<Found, CommandError> {
+) -> Result<Found> {
     let cluster = Cluster::of_pod(env, deadline)?;
     let own = selection.namespaces.is_empty().then(Cluster::own_namespace).transpose()?;
     let mut found = Found::default();
@@ -64,7 +64,7 @@ async fn list(
     (namespace, selector): (&str, Option<&str>),
     is_wanted: &impl Fn(&Source) -> bool,
     found: &mut Found,
-) -> Result<(), CommandError> {
+) -> Result<()> {
     let mut next: Option<String> = None;
     loop {
         let page = cluster.list(namespace, selector, next.as_deref()).await?;
@@ -80,12 +80,7 @@ async fn list(
 
 impl Found {
     /// Keeps a secret in memory if it is wanted.
-    fn keep(
-        &mut self,
-        namespace: &str,
-        secret: Secret,
-        is_wanted: &impl Fn(&Source) -> bool,
-    ) -> Result<(), CommandError> {
+    fn keep(&mut self, namespace: &str, secret: Secret, is_wanted: &impl Fn(&Source) -> bool) -> Result<()> {
         if secret.metadata.name.is_empty() {
             return Err(invalid_response("a secret has no name"));
         }

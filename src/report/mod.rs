@@ -20,7 +20,7 @@ pub(crate) use self::table::{Cell, Table};
 pub(crate) use self::text::{Block, error_lines, finding_counts, finding_line, warning_line};
 use crate::check::{Finding, Status};
 use crate::clock::Start;
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::hint::{Command, Place};
 use crate::plan::Step;
 
@@ -77,7 +77,7 @@ impl Report {
     }
 
     /// Adds the error of a result.
-    pub(crate) fn record(&mut self, result: Result<(), CommandError>) {
+    pub(crate) fn record(&mut self, result: Result<()>) {
         if let Err(error) = result {
             self.fail(error);
         }

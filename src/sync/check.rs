@@ -13,7 +13,7 @@ use crate::api::Site;
 use crate::bundle;
 use crate::clock::Deadline;
 use crate::deploy::ClientCache;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::outcome::Outcome;
 use crate::report::{Report, SiteReport, SourceReport};
 use crate::settings::Verify;
@@ -56,7 +56,7 @@ pub(super) async fn run<'c, 'a>(
     examiner: &Examiner<'a>,
     deadline: Deadline,
     now: OffsetDateTime,
-) -> Result<Vec<(Check<'c, 'a>, Report)>, CommandError> {
+) -> Result<Vec<(Check<'c, 'a>, Report)>> {
     if checks.is_empty() {
         return Ok(Vec::new());
     }
@@ -146,12 +146,7 @@ impl<'a> Check<'_, 'a> {
     }
 
     /// Records the result, unless another run has begun to deploy the lineage.
-    async fn record(
-        &self,
-        examiner: &Examiner<'a>,
-        now: OffsetDateTime,
-        report: &mut Report,
-    ) -> Result<(), CommandError> {
+    async fn record(&self, examiner: &Examiner<'a>, now: OffsetDateTime, report: &mut Report) -> Result<()> {
         let lineage = &self.lineage;
         report.deployed.source = Some(SourceReport::new(&lineage.source));
         if !self.is_superseded && !self.has_changes(now) {

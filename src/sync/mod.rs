@@ -24,7 +24,7 @@ use self::workers::{ListedAccount, Schedule, Workers};
 use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{AccountSnapshot, ClientCache, left_behind};
-use crate::error::{CommandError, Diagnostic as _, ErrorKind};
+use crate::error::{CommandError, Diagnostic as _, ErrorKind, Result};
 use crate::inventory::{Inventory, Member, Shard};
 use crate::kubernetes::{self, Selection};
 use crate::plan::IndexedListing;
@@ -48,11 +48,7 @@ pub(crate) struct SyncOptions<'a> {
 }
 
 /// Processes all lineages of the host.
-pub(crate) fn run(
-    options: &SyncOptions<'_>,
-    context: &Context,
-    progress: &dyn Progress,
-) -> Result<Summary, CommandError> {
+pub(crate) fn run(options: &SyncOptions<'_>, context: &Context, progress: &dyn Progress) -> Result<Summary> {
     let configuration = context.configuration();
     let layers = Layers::new(options.flags, &context.env, configuration);
     layers.require_valid()?;
@@ -111,7 +107,7 @@ pub(crate) fn run_one(
     (source, entry): (&Source, Option<&LineageEntry>),
     context: &Context,
     progress: &dyn Progress,
-) -> Result<Option<Summary>, CommandError> {
+) -> Result<Option<Summary>> {
     let (configuration, flags) = (context.configuration(), Layer::default());
     let layers = Layers::new(&flags, &context.env, configuration);
     let name = state::lineage_name(source);
@@ -294,7 +290,7 @@ async fn list_account(
     settings: &Arc<Settings>,
     deployments: &Deployments,
     stores: &Arc<TrustStores>,
-) -> Result<ListedAccount, CommandError> {
+) -> Result<ListedAccount> {
     let deadline = Deadline::after(settings.timeout);
     let clients = ClientCache::for_many(Arc::clone(stores));
     let listing = IndexedListing::new(clients.listing(settings, deadline).await?);

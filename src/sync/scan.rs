@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 use crate::bundle;
 use crate::clock::Deadline;
 use crate::deploy::Journal;
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::file::ReadError;
 use crate::hint::Hint;
 use crate::inventory::{self, Member};
@@ -99,10 +99,7 @@ impl<'a> Examiner<'a> {
 
     /// The first pass: finds the settings of a lineage, which name its account. `None`: its files are missing, and
     /// nothing is to be reported.
-    pub(super) fn scan(
-        &self,
-        member: Member<'a>,
-    ) -> Result<Option<(Arc<Settings>, Scanned<'a>)>, CommandError> {
+    pub(super) fn scan(&self, member: Member<'a>) -> Result<Option<(Arc<Settings>, Scanned<'a>)>> {
         let Member { name, source, entry, state, .. } = member;
         let source = source?;
         let mut recorded = Layer::default();
@@ -123,11 +120,7 @@ impl<'a> Examiner<'a> {
     }
 
     /// The second pass. Fails if the account is no longer the one of the first; `None`: the state was deleted since.
-    pub(super) fn examine(
-        &self,
-        lineage: Scanned<'a>,
-        listed: &Settings,
-    ) -> Result<Option<Candidate<'a>>, CommandError> {
+    pub(super) fn examine(&self, lineage: Scanned<'a>, listed: &Settings) -> Result<Option<Candidate<'a>>> {
         let state = self.store.read(&lineage.name)?;
         if state.is_none() && lineage.begun.is_some() && lineage.entry.is_none() {
             return Ok(None);
@@ -143,7 +136,7 @@ impl<'a> Examiner<'a> {
         lineage: &Candidate<'a>,
         deadline: Deadline,
         report: &mut Report,
-    ) -> Result<Option<(Journal, Candidate<'a>)>, CommandError> {
+    ) -> Result<Option<(Journal, Candidate<'a>)>> {
         let Candidate { name, source, entry, begun, .. } = lineage;
         let directory = Some(self.store.directory());
         let mut journal = Journal::open(name.clone(), source, directory, deadline, report).await?;
@@ -170,7 +163,7 @@ impl<'a> Examiner<'a> {
         lineage: Scanned<'a>,
         listed: &Settings,
         state: Option<LineageState>,
-    ) -> Result<Candidate<'a>, CommandError> {
+    ) -> Result<Candidate<'a>> {
         let (entry, on_disk) = (lineage.entry, LeafOnDisk::read(&lineage.source, state.as_ref()));
         let (given, origin) =
             state.as_ref().map(|state| state.given(on_disk.leaf.as_ref())).unwrap_or_default();

@@ -12,7 +12,7 @@ use super::summary::LineageResult;
 use crate::bundle;
 use crate::clock::{self, Deadline};
 use crate::deploy::{AccountSnapshot, ClientCache, Deployment};
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, ErrorKind, Result};
 use crate::hint::{Command, Place};
 use crate::leaf::Leaf;
 use crate::names::hosts;
@@ -135,7 +135,7 @@ impl<'a> Workers<'_, 'a> {
         scanned: &Candidate<'a>,
         use_snapshot: bool,
         report: &mut Report,
-    ) -> Result<Ended, CommandError> {
+    ) -> Result<Ended> {
         let timeout = scanned.settings.timeout;
         account.clients.wait_for_turn(Deadline::after(timeout)).await;
         report.deployed.source = Some(SourceReport::new(&scanned.source));

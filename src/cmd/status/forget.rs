@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clock::Deadline;
-use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::error::{CommandError, Diagnostic, ErrorKind, Result};
 use crate::report::Report;
 use crate::runtime::Runtime;
 use crate::state::{LineageState, Store};
@@ -14,7 +14,7 @@ use crate::text;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Forgets the lineage with this name, directory or certificate.
-pub(super) fn run(wanted: &Path, store: Option<&Store>, report: &mut Report) -> Result<(), CommandError> {
+pub(super) fn run(wanted: &Path, store: Option<&Store>, report: &mut Report) -> Result<()> {
     let Some(store) = store else { return Err(unknown(wanted, &[])) };
     // Reading may quarantine a file, which can then be forgotten, too. `status` reports the errors.
     let (recorded, _) = store.read_all();
@@ -35,7 +35,7 @@ fn find<'a>(
     wanted: &Path,
     names: &'a [String],
     recorded: &'a [(String, LineageState)],
-) -> Result<&'a String, CommandError> {
+) -> Result<&'a String> {
     if let Some(name) = names.iter().find(|name| wanted.to_str() == Some(name)) {
         return Ok(name);
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use time::{Duration, OffsetDateTime};
 
 use super::fleet::{Fleet, LineageStatus, SiteStatus, Subject};
-use crate::error::{CommandError, ErrorKind, write_hint};
+use crate::error::{CommandError, ErrorKind, Result, write_hint};
 use crate::file::{self, StagedFile};
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
@@ -127,7 +127,7 @@ fn escape(value: &str) -> String {
 const MODE: u32 = 0o644;
 
 /// Replaces the file atomically, so that the collector never reads a part of it.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     let failed = |reason: &str, kind| {
         let message = format!("cannot write the metrics file {}: {reason}", text::path(path));
         CommandError::new(ErrorKind::Config, message).hint(write_hint(kind, "name another file"))

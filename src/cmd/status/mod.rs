@@ -22,7 +22,7 @@ use self::plugin::CheckVerdict;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::inventory::Inventory;
 use crate::report::Report;
 use crate::settings::{Layer, Layers, SettingsError};
@@ -30,7 +30,7 @@ use crate::state::{Store, SyncRecord};
 use crate::text::rfc3339;
 
 /// Runs the command. With `--check`, errors become part of the verdict.
-pub(crate) fn run(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
+pub(crate) fn run(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<()> {
     match show(args, context, report) {
         Err(error) if args.check => {
             let hint = error.advice().map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -49,7 +49,7 @@ pub fn failed_check(message: &str, detail: &str) -> Report {
     report
 }
 
-fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<(), CommandError> {
+fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<()> {
     let configuration = context.configuration();
     let flags = Layer { local: args.settings.clone(), ..Layer::default() };
     let layers = Layers::new(&flags, &context.env, configuration);

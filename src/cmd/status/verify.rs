@@ -7,7 +7,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::fleet::{DiskStatus, EdgeOutcome, EdgeStatus, LineageStatus, SiteStatus};
 use crate::clock::{self, Deadline};
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::runtime::Runtime;
@@ -21,7 +21,7 @@ const SITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Fills in the edge status of the sites that should serve the leaf of their lineage: the one on disk, or else the one
 /// deployed last.
-pub(super) fn verify(lineages: &mut [LineageStatus], layers: &Layers<'_>) -> Result<(), CommandError> {
+pub(super) fn verify(lineages: &mut [LineageStatus], layers: &Layers<'_>) -> Result<()> {
     let (given, file) = (&layers.given.local.edge_address, &layers.file.layer.local.edge_address);
     let edges = |lineage: &LineageStatus| {
         let edges = given.as_ref().or(lineage.edge_address.as_ref()).or(file.as_ref());

@@ -19,7 +19,7 @@ use super::upload::{UploadResult, unverified_findings};
 use super::verdict::{failed_outcome, failed_upload, report_untouched, unused};
 use super::{pending_sites, report_gaps, report_results};
 use crate::api::{AttemptError, RequestError, SavedSite, Site};
-use crate::error::{CommandError, Diagnostic as _, ErrorKind};
+use crate::error::{CommandError, Diagnostic as _, ErrorKind, Result};
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::{ChangedRecords, Outcome};
@@ -83,7 +83,7 @@ impl ModelDeployment<'_> {
         })
     }
 
-    fn roll_out(&self, world: &mut World, report: &mut Report) -> Option<Result<(), CommandError>> {
+    fn roll_out(&self, world: &mut World, report: &mut Report) -> Option<Result<()>> {
         let leaf = world.leaves[self.leaf].clone();
         let is_untrusted = leaf.issuer.as_deref() == Some(STAGING) && !self.settings.allow_untrusted;
         if leaf.not_after < world.now || is_untrusted {
