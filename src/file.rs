@@ -4,15 +4,16 @@ mod memory;
 pub(crate) mod recorded_path;
 mod staged;
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use time::OffsetDateTime;
 use zeroize::Zeroizing;
 
 pub(crate) use self::memory::{MEMORY, is_in_memory, is_provided, provide};
@@ -108,11 +109,22 @@ pub(crate) fn read_text(
     })
 }
 
+/// When a file was last modified; `None` if it cannot be read, or if the year has more than four digits.
+pub(crate) fn modified(path: &Path) -> Option<OffsetDateTime> {
+    fs::metadata(path).and_then(|found| found.modified()).ok().and_then(time_of)
+}
+
+/// The conversion of `time` panics.
+fn time_of(time: SystemTime) -> Option<OffsetDateTime> {
+    let since = time.duration_since(UNIX_EPOCH).ok()?;
+    OffsetDateTime::from_unix_timestamp(i64::try_from(since.as_secs()).ok()?).ok()
+}
+
 /// Whether users other than owner and group have access to a regular file. Pipes such as `<(pass show key)` are exempt:
 /// others cannot open them, whatever their mode.
 pub(crate) fn is_open_to_others(path: &Path) -> bool {
     const OTHERS: u32 = 0o007;
-    std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & OTHERS != 0)
+    fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & OTHERS != 0)
 }
 
 /// Whether a file belongs to a mounted Kubernetes secret.
@@ -155,6 +167,20 @@ pub(crate) fn reason(error: &io::Error) -> String {
         _ => {
             let text = error.to_string();
             text.split(" (os error").next().unwrap_or_default().to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absurd_times_are_unknown() {
+        let second = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+        assert_eq!(time_of(second(5)), Some(OffsetDateTime::UNIX_EPOCH + Duration::from_secs(5)));
+        for time in [second(300_000_000_000), UNIX_EPOCH - Duration::from_secs(1)] {
+            assert_eq!(time_of(time), None);
         }
     }
 }

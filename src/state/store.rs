@@ -108,8 +108,7 @@ impl DamagedFile {
     fn read(path: PathBuf, lineage: String) -> Self {
         let contents = file::read_regular(&path, MAX_BYTES);
         let is_pending = contents.map_or(true, |bytes| may_be_pending(&bytes));
-        let written_at =
-            fs::metadata(&path).and_then(|found| found.modified()).ok().map(OffsetDateTime::from);
+        let written_at = file::modified(&path);
         Self { lineage, path, is_pending, written_at }
     }
 

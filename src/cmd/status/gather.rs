@@ -1,14 +1,12 @@
 //! Gathers the status of each lineage from its state file and from the certificate on disk. Opens no key and sends no
 //! request.
 
-use std::path::Path;
-use std::time::UNIX_EPOCH;
-
 use time::OffsetDateTime;
 
 use super::fleet::{DiskStatus, LeafAge, LineageStatus, Pending, SiteStatus};
 use crate::bundle::{self, Files};
 use crate::cert::KeyType;
+use crate::file;
 use crate::inventory::{Inventory, Member};
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
@@ -31,7 +29,7 @@ pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Line
             }
             Err(error) => DiskStatus::Unreadable(error.to_string()),
         };
-        let written_at = member.source.as_ref().ok().and_then(|source| modified(&source.files.cert));
+        let written_at = member.source.as_ref().ok().and_then(|source| file::modified(&source.files.cert));
         if let Some(state) = &member.state {
             deployments.add(&member.name, state);
         }
@@ -157,11 +155,6 @@ fn leaves_of<'a>(site: &SiteState, state: &'a LineageState) -> (Option<&'a Leaf>
         outcome if outcome.is_deployed() => (latest, latest),
         _ => (None, deployed),
     }
-}
-
-fn modified(path: &Path) -> Option<OffsetDateTime> {
-    let since = std::fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    OffsetDateTime::from_unix_timestamp(i64::try_from(since.as_secs()).ok()?).ok()
 }
 
 #[cfg(test)]
