@@ -116,8 +116,11 @@ pub(crate) fn modified(path: &Path) -> Option<OffsetDateTime> {
 
 /// The conversion of `time` panics.
 fn time_of(time: SystemTime) -> Option<OffsetDateTime> {
-    let since = time.duration_since(UNIX_EPOCH).ok()?;
-    OffsetDateTime::from_unix_timestamp(i64::try_from(since.as_secs()).ok()?).ok()
+    let seconds = match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_secs()).ok()?,
+        Err(before) => -i64::try_from(before.duration().as_secs()).ok()?,
+    };
+    OffsetDateTime::from_unix_timestamp(seconds).ok()
 }
 
 /// Whether users other than owner and group have access to a regular file. Pipes such as `<(pass show key)` are exempt:
@@ -177,10 +180,9 @@ mod tests {
 
     #[test]
     fn absurd_times_are_unknown() {
-        let second = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
-        assert_eq!(time_of(second(5)), Some(OffsetDateTime::UNIX_EPOCH + Duration::from_secs(5)));
-        for time in [second(300_000_000_000), UNIX_EPOCH - Duration::from_secs(1)] {
-            assert_eq!(time_of(time), None);
-        }
+        let (second, epoch) = (Duration::from_secs(1), OffsetDateTime::UNIX_EPOCH);
+        assert_eq!(time_of(UNIX_EPOCH + second), Some(epoch + second));
+        assert_eq!(time_of(UNIX_EPOCH - second), Some(epoch - second));
+        assert_eq!(time_of(UNIX_EPOCH + Duration::from_secs(300_000_000_000)), None);
     }
 }

@@ -35,8 +35,10 @@ pub(super) fn check(source: &Source, title: &str, has_run: bool, host: &Host<'_>
     let client = source.client;
     let found = match client {
         Dehydrated => host.dehydrated(),
-        // Files given one by one may be those of either client.
-        Certbot | AcmeSh | Files => host.certbot(source).or_else(|| host.acme_sh(source)),
+        Certbot => host.certbot(source),
+        AcmeSh => host.acme_sh(source),
+        // They may be those of either client.
+        Files => host.certbot(source).or_else(|| host.acme_sh(source)),
         _ => None,
     };
     match found {

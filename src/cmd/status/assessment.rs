@@ -199,8 +199,10 @@ impl<'a> Assessment<'a> {
         let is_temporary = code == ErrorKind::Temporary.exit_code();
         let lasting =
             if is_temporary { format!(" for {}, last", humanize(failing.value)) } else { String::new() };
-        let is_late =
-            |lineage| self.pending_problem(lineage).is_some_and(|pending| pending.level > Level::Ok);
+        let is_late = |lineage: &LineageStatus| {
+            !lineage.is_superseded()
+                && self.pending_problem(lineage).is_some_and(|pending| pending.level > Level::Ok)
+        };
         let is_severe = !is_temporary || failing.level() > Level::Ok;
         let is_explained = self.fleet.lineages.iter().any(is_late);
         let level = if is_severe && !is_explained { Level::Warning } else { Level::Ok };
