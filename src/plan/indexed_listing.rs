@@ -3,6 +3,7 @@
 //! The tables hold positions rather than references, because they are moved together with the listing.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::iter::{once, once_with};
 
 use crate::api::{Listing, Record, Site};
 use crate::names::{Domain, Names};
@@ -29,6 +30,7 @@ enum Key<'k> {
 }
 
 trait Keyed {
+    /// Those that are found at once are first.
     fn keys(&self) -> impl Iterator<Item = Key<'_>>;
 }
 
@@ -121,6 +123,8 @@ impl IndexedListing {
             ids.push(record.id);
             sites.extend(domains_of(record).flat_map(|domain| self.sites_with(Key::Host(domain.host()))));
         }
+        // Many sites may be bound to one record.
+        sort(&mut ids);
         sites.extend(ids.iter().flat_map(|id| self.sites_with(Key::Record(*id))));
         sort(&mut sites);
         let sites = sites.into_iter().filter_map(|at| self.site_at(at)).collect();
@@ -153,16 +157,19 @@ impl IndexedListing {
 impl Keyed for Site {
     fn keys(&self) -> impl Iterator<Item = Key<'_>> {
         let host = self.domain.host();
-        let parent = host.split_once('.').filter(|(label, _)| !label.starts_with('*'));
-        let parent = parent.map(|(_, parent)| Key::Parent(parent));
         let unreadable = self.unreadable_cert_id.is_some().then_some(Key::Unreadable);
-        [Some(Key::Host(host)), parent, self.cert_id.map(Key::Record), unreadable].into_iter().flatten()
+        let parent = move || {
+            let (label, parent) = host.split_once('.')?;
+            (!label.starts_with('*')).then_some(Key::Parent(parent))
+        };
+        let keys = [self.cert_id.map(Key::Record), Some(Key::Host(host)), unreadable];
+        keys.into_iter().chain(once_with(parent)).flatten()
     }
 }
 
 impl Keyed for Record {
     fn keys(&self) -> impl Iterator<Item = Key<'_>> {
-        domains_of(self).map(|domain| Key::Host(domain.host())).chain([Key::Record(self.id)])
+        once(Key::Record(self.id)).chain(domains_of(self).map(|domain| Key::Host(domain.host())))
     }
 }
 

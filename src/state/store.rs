@@ -297,6 +297,7 @@ impl Store {
             }
         }
     }
+
     /// Checks that files can be written. All runs use one file name, so that killed runs leave at most one file behind.
     pub(crate) fn probe(&self) -> Result<(), WriteError> {
         let path = self.file(".probe", "new");
@@ -310,8 +311,11 @@ pub(super) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<Op
     struct Header {
         version: u64,
     }
-    match serde_json::from_slice(bytes) {
-        Ok(Header { version }) if version > VERSION.into() => {
+    // What this release has written need not be read twice.
+    let is_own = bytes.starts_with(format!(r#"{{"version":{VERSION},"#).as_bytes());
+    let header = if is_own { None } else { serde_json::from_slice(bytes).ok() };
+    match header {
+        Some(Header { version }) if version > VERSION.into() => {
             Err(StateError::NewerVersion { path: path.to_owned(), version })
         }
         _ => Ok(serde_json::from_slice(bytes).ok()),

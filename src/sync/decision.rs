@@ -172,8 +172,8 @@ fn reached_sites<'a>(lineage: &Candidate<'_>, account: &'a IndexedListing) -> im
     })
 }
 
-/// Whether the turn of a lineage to have its edges checked has come. Each lineage has its own time within the period, derived from the hash
-/// of its name, so that the handshakes of many lineages are spread evenly.
+/// Whether the turn of a lineage to have its edges checked has come. Each lineage has its own time within the period,
+/// derived from the hash of its name, so that the handshakes of many lineages are spread evenly.
 fn is_due(hash: u64, seen: OffsetDateTime, now: OffsetDateTime, period: Duration) -> bool {
     let period = i128::try_from(period.as_nanos()).unwrap_or(i128::MAX).max(1);
     let offset = i128::from(hash).rem_euclid(period);
