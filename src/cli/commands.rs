@@ -10,10 +10,10 @@ use time::OffsetDateTime;
 
 use super::sites::SitesCommand;
 use super::status::StatusArgs;
-use crate::inventory::Shard;
 use crate::names::Domain;
 use crate::settings::{Connection, Guards, Layer, switch};
 use crate::source::{Named, Source};
+use crate::state::Shard;
 use crate::text::rfc3339;
 
 /// The commands. With `defer`, only the flags of the command that runs are built, which saves the hook time.

@@ -49,10 +49,9 @@ fn record(args: &SyncArgs, context: &Context, report: &Report) -> Result<(), Wri
     let layers = Layers::new(&args.settings, &context.env, context.configuration());
     let Some(state_dir) = layers.state_dir() else { return Ok(()) };
     let message = report.most_severe_error().map(|error| sanitize(error.message()));
-    let shard = args.shard.map(|shard| (shard.index, shard.of));
     // `doctor` takes such runs for those of a timer.
     let unattended = !io::stdin().is_terminal();
-    Store::open(&state_dir)?.record_sync(shard, (report.exit_code(), message), unattended, clock::now())
+    Store::open(&state_dir)?.record_sync(args.shard, (report.exit_code(), message), unattended, clock::now())
 }
 
 /// Processes one lineage for each account that the configuration names for it. Where it has no readable state, it is

@@ -2,13 +2,11 @@
 
 mod entries;
 mod pattern;
-mod shard;
 
 use std::collections::BTreeMap;
 
 pub(crate) use self::entries::{Account, targets};
 use self::entries::{Entries, Unusable};
-pub(crate) use self::shard::Shard;
 use crate::names::{Domain, distinct};
 use crate::settings::{Configuration, LineageEntry};
 use crate::source::{Source, SourceError};

@@ -8,6 +8,7 @@ mod given;
 mod lineage_state;
 mod neighbours;
 mod records;
+mod shard;
 mod store;
 mod sync_record;
 
@@ -21,6 +22,7 @@ use crate::text;
 pub(crate) use self::deployments::{Deployments, ServiceDeployments, StoredLeaf};
 pub(crate) use self::given::{Given, Origin, RunOptions};
 pub(crate) use self::lineage_state::{LineageState, RunResult, SiteState};
+pub(crate) use self::shard::Shard;
 pub(crate) use self::store::{DamagedFile, LockError, StateError, Store, WriteError};
 pub(crate) use self::sync_record::{LastSync, MAX_SKEW, SyncRecord};
 

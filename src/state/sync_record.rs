@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use super::lineage_state::VERSION;
+use super::shard::Shard;
 use super::store::{StateError, Store, WriteError, parse};
 use crate::file;
 use crate::text::rfc3339;
@@ -56,11 +57,8 @@ struct Versioned<'a> {
     record: &'a SyncRecord,
 }
 
-/// A shard: its index, and the number of shards.
-type ShardNumber = (u64, u64);
-
 /// A run without `--shard`: the only shard, which has all lineages.
-const ALL: ShardNumber = (0, 1);
+const ALL: Shard = Shard { index: 0, of: 1 };
 
 impl SyncRecord {
     /// The record of a run that ends after the one with this record.
@@ -102,12 +100,12 @@ impl SyncRecord {
 impl LastSync {
     /// Combines the record of the last run for all lineages with those of the shards. A shard without a record does not
     /// count, because another host may process it.
-    fn of(records: &[(ShardNumber, SyncRecord)], faults: Vec<StateError>) -> Self {
+    fn of(records: &[(Shard, SyncRecord)], faults: Vec<StateError>) -> Self {
         let full = records.iter().find(|(shard, _)| *shard == ALL).map(|(_, record)| record);
         let shards = records.iter().filter(|(shard, _)| *shard != ALL);
         // Files with another number of shards are left over from an earlier setup.
         let newest = shards.max_by_key(|(_, record)| record.ended_at).map_or(ALL, |(shard, _)| *shard);
-        let current = records.iter().filter(|((_, of), _)| *of == newest.1);
+        let current = records.iter().filter(|(shard, _)| shard.of == newest.of);
         let current = current.map(|(_, record)| record.newer(full).clone());
         Self { record: current.reduce(SyncRecord::and), faults }
     }
@@ -117,7 +115,7 @@ impl Store {
     /// Records the end of a `sync`, for all lineages or for a shard.
     pub(crate) fn record_sync(
         &self,
-        shard: Option<ShardNumber>,
+        shard: Option<Shard>,
         result: (u8, Option<String>),
         unattended: bool,
         now: OffsetDateTime,
@@ -145,9 +143,9 @@ impl Store {
             Err(StateError::Directory(error)) if error.is_missing() => return LastSync::default(),
             Err(error) => return LastSync { record: None, faults: vec![error] },
         };
-        for (name, number) in names.iter().filter_map(|name| Some((name, shard_number(name)?))) {
+        for (name, shard) in names.iter().filter_map(|name| Some((name, shard_of(name)?))) {
             match read(&self.path(name), now) {
-                Ok(record) => records.push((number, record)),
+                Ok(record) => records.push((shard, record)),
                 Err(fault) => faults.push(fault),
             }
         }
@@ -155,20 +153,17 @@ impl Store {
     }
 }
 
-fn file_name(shard: ShardNumber) -> String {
-    if shard == ALL { NAME.into() } else { format!("{NAME}-{}-of-{}", shard.0, shard.1) }
+fn file_name(shard: Shard) -> String {
+    if shard == ALL { NAME.into() } else { format!("{NAME}-{}-of-{}", shard.index, shard.of) }
 }
 
 /// The shard that a file name stands for; `None` if it is not a record.
-fn shard_number(name: &str) -> Option<ShardNumber> {
-    let (index, of) = match name.strip_prefix(NAME)? {
+fn shard_of(name: &str) -> Option<Shard> {
+    let shard = match name.strip_prefix(NAME)? {
         "" => ALL,
-        rest => {
-            let (index, of) = rest.strip_prefix('-')?.split_once("-of-")?;
-            (index.parse().ok()?, of.parse().ok()?)
-        }
+        rest => rest.strip_prefix('-')?.replacen("-of-", "/", 1).parse().ok()?,
     };
-    (index < of && name == file_name((index, of))).then_some((index, of))
+    (name == file_name(shard)).then_some(shard)
 }
 
 /// Reads a file.
@@ -204,8 +199,12 @@ mod tests {
         NOW + Duration::hours(hours)
     }
 
+    fn shard(index: u64, of: u64) -> Shard {
+        Shard { index, of }
+    }
+
     /// A run: shard, exit code, hour.
-    type Run = (Option<ShardNumber>, u8, i64);
+    type Run = (Option<Shard>, u8, i64);
     /// Hour, exit code, hour of the first failure.
     type Last = Option<(i64, u8, Option<i64>)>;
 
@@ -254,8 +253,8 @@ mod tests {
     #[test]
     fn run_by_hand_keeps_the_unattended_one() {
         let (_directory, store) = store();
-        let both = [Some((0, 2)), Some((1, 2))];
-        for (shard, unattended, at, expected) in [
+        let both = [Some(shard(0, 2)), Some(shard(1, 2))];
+        for (of, unattended, at, expected) in [
             (None, false, 1, None),
             (None, true, 2, Some(2)),
             (None, false, 3, Some(2)),
@@ -265,7 +264,7 @@ mod tests {
             (both[0], false, 7, Some(5)),
             (both[0], true, 8, Some(6)),
         ] {
-            store.record_sync(shard, (0, None), unattended, hour(at)).unwrap();
+            store.record_sync(of, (0, None), unattended, hour(at)).unwrap();
             let found = store.last_sync(hour(9)).record.unwrap().unattended_at();
             assert_eq!(found, expected.map(hour), "hour {at}");
         }
@@ -278,22 +277,22 @@ mod tests {
 
     #[test]
     fn shards_count_together() {
-        let (first, second) = (Some((0, 2)), Some((1, 2)));
+        let (first, second) = (Some(shard(0, 2)), Some(shard(1, 2)));
         let rows: [(&[Run], Last); 13] = [
             (&[(first, 0, 1), (second, 0, 3)], Some((1, 0, None))),
             (&[(first, 0, 1), (second, 75, 3)], Some((1, 75, Some(3)))),
             (&[(first, 78, 1), (second, 75, 3), (first, 78, 4)], Some((3, 78, Some(1)))),
             (&[(first, 0, 1)], Some((1, 0, None))),
-            (&[(Some((0, 1)), 65, 1)], Some((1, 65, Some(1)))),
+            (&[(Some(shard(0, 1)), 65, 1)], Some((1, 65, Some(1)))),
             (&[(None, 0, 1), (first, 0, 3)], Some((3, 0, None))),
             (&[(first, 0, 1), (None, 0, 3)], Some((3, 0, None))),
             (&[(first, 75, 1), (second, 75, 1), (None, 0, 3)], Some((3, 0, None))),
             (&[(first, 75, 1), (None, 0, 3), (first, 75, 4)], Some((4, 75, Some(4)))),
             (&[(None, 75, 3), (first, 0, 4), (second, 0, 5)], Some((4, 0, None))),
             // Another number of shards.
-            (&[(Some((0, 3)), 75, 1), (first, 0, 2), (second, 0, 3)], Some((2, 0, None))),
-            (&[(first, 0, 2), (second, 0, 3), (Some((0, 3)), 0, 4)], Some((4, 0, None))),
-            (&[(None, 0, 1), (Some((5, u64::MAX)), 0, 4)], Some((4, 0, None))),
+            (&[(Some(shard(0, 3)), 75, 1), (first, 0, 2), (second, 0, 3)], Some((2, 0, None))),
+            (&[(first, 0, 2), (second, 0, 3), (Some(shard(0, 3)), 0, 4)], Some((4, 0, None))),
+            (&[(None, 0, 1), (Some(shard(5, u64::MAX)), 0, 4)], Some((4, 0, None))),
         ];
         for (number, (runs, expected)) in rows.into_iter().enumerate() {
             let (_directory, store) = store();

@@ -25,14 +25,14 @@ use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{AccountSnapshot, ClientCache, left_behind};
 use crate::error::{CommandError, Diagnostic as _, ErrorKind, Result};
-use crate::inventory::{Inventory, Member, Shard};
+use crate::inventory::{Inventory, Member};
 use crate::kubernetes::{self, Selection};
 use crate::plan::IndexedListing;
 use crate::progress::{Phase, Progress};
 use crate::runtime::Runtime;
 use crate::settings::{Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::Source;
-use crate::state::{self, DamagedFile, Deployments, Store};
+use crate::state::{self, DamagedFile, Deployments, Shard, Store};
 use crate::trust::TrustStores;
 use crate::{file, text};
 

@@ -69,7 +69,7 @@ const IMPORTS: [(&str, &str); 42] = [
          progress report runtime settings sightings source state text trust verify",
     ),
     // The commands.
-    ("cli", "env error inventory names report settings source text"),
+    ("cli", "env error names report settings source state text"),
     // `notify`: `sync` sends its heartbeat before its report is printed, because a failure is one of its warnings.
     (
         "cmd",

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::state;
+use super::stable_hash;
 
 /// One of `of` shards of about equal size; `index` counts from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl FromStr for Shard {
 impl Shard {
     /// Whether a lineage belongs to the shard. Its name decides, so it stays where it is when other lineages come and go.
     pub(crate) fn contains(self, name: &str) -> bool {
-        self.index == index_of(state::stable_hash(name), self.of)
+        self.index == index_of(stable_hash(name), self.of)
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
     const LINEAGES: u64 = 10_000;
 
     fn shards(of: u64) -> Vec<u64> {
-        let hashes = (0..LINEAGES).map(|number| state::stable_hash(&format!("s{number}.example")));
+        let hashes = (0..LINEAGES).map(|number| stable_hash(&format!("s{number}.example")));
         hashes.map(|hash| index_of(hash, of)).collect()
     }
 
