@@ -69,16 +69,12 @@ impl Blocker {
     fn flag(&self) -> Option<&'static str> {
         match self {
             Self::NoRecord => None,
-            Self::UnknownRecord(_)
-            | Self::SeveralDomains { .. }
-            | Self::NotCovered(..)
-            | Self::NoSuchSite(..)
-            | Self::Ambiguous { .. }
-            | Self::UnreadableBinding(_) => Some(REBIND),
             Self::SystemIssued(_) => Some(REPLACE_LETS.flag),
             Self::Shrink { .. } => Some(ALLOW_SHRINK.flag),
             Self::HiddenSites(_) | Self::HiddenRecord(_) => Some(ALLOW_PARTIAL.flag),
             Self::Older { .. } => Some(ALLOW_OLDER.flag),
+            // No guard: the record that it is bound to cannot be replaced.
+            _ => Some(REBIND),
         }
     }
 
@@ -136,11 +132,7 @@ impl Blocker {
             Self::NoRecord => {
                 ("upload a certificate for the site's own domain in the service, then deploy again", &[])
             }
-            Self::UnknownRecord(_)
-            | Self::SeveralDomains { .. }
-            | Self::NotCovered(..)
-            | Self::NoSuchSite(..)
-            | Self::Ambiguous { .. } => ("bind the site to another record in the service", rebind),
+            _ => ("bind the site to another record in the service", rebind),
         };
         Hint::Override { instead, flags }
     }

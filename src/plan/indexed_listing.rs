@@ -2,6 +2,7 @@
 //!
 //! The tables hold positions rather than references, because they are moved together with the listing.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::iter::{once, once_with};
 
@@ -59,7 +60,7 @@ impl IndexedListing {
 
     /// The site of a domain.
     pub(crate) fn site(&self, domain: &Domain) -> Option<&Site> {
-        self.site_at(self.sites_with(Key::Host(domain.host())).next_back()?)
+        Some(self.sites_with(Key::Host(domain.host())).next_back()?.1)
     }
 
     pub(crate) fn has_site(&self, host: &str) -> bool {
@@ -67,7 +68,7 @@ impl IndexedListing {
     }
 
     pub(crate) fn record(&self, id: u64) -> Option<&Record> {
-        self.record_at(self.records_with(Key::Record(id)).next_back()?)
+        Some(self.records_with(Key::Record(id)).next_back()?.1)
     }
 
     /// Whether a record no longer exists. An incomplete listing may lack a record that does.
@@ -78,24 +79,22 @@ impl IndexedListing {
     /// The records that are stored for a host, so that an upload for it may replace them: those named after it and those
     /// that list it.
     pub(crate) fn records_stored_for(&self, host: &str) -> impl Iterator<Item = &Record> {
-        self.records_with(Key::Host(host)).filter_map(|at| self.record_at(at))
+        self.records_with(Key::Host(host)).map(|(_, record)| record)
     }
 
     /// The sites that are bound to a record, listed or not.
     pub(super) fn sites_bound_to(&self, record: u64) -> impl Iterator<Item = &Site> {
-        self.sites_with(Key::Record(record)).filter_map(|at| self.site_at(at))
+        self.sites_with(Key::Record(record)).map(|(_, site)| site)
     }
 
     /// The sites whose binding cannot be read.
     pub(super) fn unreadable_bindings(&self) -> impl Iterator<Item = &Site> {
-        self.sites_with(Key::Unreadable).filter_map(|at| self.site_at(at))
+        self.sites_with(Key::Unreadable).map(|(_, site)| site)
     }
 
     /// The sites that these names cover, in the order of the listing.
     pub(crate) fn sites_covered_by(&self, names: &Names) -> Vec<&Site> {
-        let mut covered = self.covered_by(names);
-        sort(&mut covered);
-        covered.into_iter().filter_map(|at| self.site_at(at)).collect()
+        self.covered_by(names).collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
     /// The part of the account that suffices to decide for a lineage: the sites that its names cover or that `domains`
@@ -110,46 +109,35 @@ impl IndexedListing {
         domains: &[Domain],
         records: impl IntoIterator<Item = u64>,
     ) -> Account<'a> {
-        let mut sites = self.covered_by(names);
-        sites.extend(domains.iter().flat_map(|domain| self.sites_with(Key::Host(domain.host()))));
-        sort(&mut sites);
-        let own = || sites.iter().filter_map(|at| self.site_at(*at));
-        // Includes records that are not listed: other sites may be bound to them.
-        let mut ids: Vec<u64> = own().filter_map(|site| site.cert_id).chain(records).collect();
-        let mut records: Vec<u32> = ids.iter().flat_map(|id| self.records_with(Key::Record(*id))).collect();
-        records.extend(own().flat_map(|site| self.records_with(Key::Host(site.domain.host()))));
-        sort(&mut records);
-        for record in records.iter().filter_map(|at| self.record_at(*at)) {
-            ids.push(record.id);
+        let requested = domains.iter().flat_map(|domain| self.sites_with(Key::Host(domain.host())));
+        let mut sites: BTreeMap<u32, &Site> = self.covered_by(names).chain(requested).collect();
+        // Includes records that are not listed: other sites may be bound to them. Many sites may be bound to one record.
+        let mut ids: BTreeSet<u64> = sites.values().filter_map(|site| site.cert_id).chain(records).collect();
+        let bound = ids.iter().flat_map(|id| self.records_with(Key::Record(*id)));
+        let stored = sites.values().flat_map(|site| self.records_with(Key::Host(site.domain.host())));
+        let records: BTreeMap<u32, &Record> = bound.chain(stored).collect();
+        for record in records.values() {
+            ids.insert(record.id);
             sites.extend(domains_of(record).flat_map(|domain| self.sites_with(Key::Host(domain.host()))));
         }
-        // Many sites may be bound to one record.
-        sort(&mut ids);
         sites.extend(ids.iter().flat_map(|id| self.sites_with(Key::Record(*id))));
-        sort(&mut sites);
-        let sites = sites.into_iter().filter_map(|at| self.site_at(at)).collect();
-        let records = records.into_iter().filter_map(|at| self.record_at(at)).collect();
-        Account { listing: self, sites, records }
+        Account {
+            listing: self,
+            sites: sites.into_values().collect(),
+            records: records.into_values().collect(),
+        }
     }
 
-    fn covered_by(&self, names: &Names) -> Vec<u32> {
+    fn covered_by(&self, names: &Names) -> impl Iterator<Item = (u32, &Site)> {
         let (hosts, parents) = (names.hosts().map(Key::Host), names.wildcard_parents().map(Key::Parent));
-        hosts.chain(parents).flat_map(|key| self.sites_with(key)).collect()
+        hosts.chain(parents).flat_map(|key| self.sites_with(key))
     }
 
-    fn site_at(&self, at: u32) -> Option<&Site> {
-        self.listing.sites.items.get(at as usize)
-    }
-
-    fn record_at(&self, at: u32) -> Option<&Record> {
-        self.listing.records.items.get(at as usize)
-    }
-
-    fn sites_with(&self, key: Key<'_>) -> impl DoubleEndedIterator<Item = u32> {
+    fn sites_with(&self, key: Key<'_>) -> impl DoubleEndedIterator<Item = (u32, &Site)> {
         self.sites.find(&self.listing.sites.items, key)
     }
 
-    fn records_with(&self, key: Key<'_>) -> impl DoubleEndedIterator<Item = u32> {
+    fn records_with(&self, key: Key<'_>) -> impl DoubleEndedIterator<Item = (u32, &Record)> {
         self.records.find(&self.listing.records.items, key)
     }
 }
@@ -178,27 +166,28 @@ fn domains_of(record: &Record) -> impl Iterator<Item = &Domain> {
     record.domains.iter().chain(&record.name)
 }
 
-fn sort<T: Ord>(items: &mut Vec<T>) {
-    items.sort_unstable();
-    items.dedup();
-}
-
 impl Table {
     fn new<T: Keyed>(items: &[T]) -> Self {
         let entries = (0..).zip(items).flat_map(|(at, item)| item.keys().map(move |key| (hash(key), at)));
         let mut entries: Vec<(u32, u32)> = entries.collect();
-        sort(&mut entries);
+        entries.sort_unstable();
+        entries.dedup();
         Self(entries)
     }
 
-    /// The positions of the items that have a key.
-    fn find<T: Keyed>(&self, items: &[T], key: Key<'_>) -> impl DoubleEndedIterator<Item = u32> {
+    /// The items that have a key, with their positions.
+    fn find<'i, T: Keyed>(
+        &self,
+        items: &'i [T],
+        key: Key<'_>,
+    ) -> impl DoubleEndedIterator<Item = (u32, &'i T)> {
         let hash = hash(key);
         let start = self.0.partition_point(|(known, _)| *known < hash);
         let rest = self.0.get(start..).unwrap_or_default();
         let end = rest.partition_point(|(known, _)| *known == hash);
-        let found = rest.get(..end).unwrap_or_default().iter().map(|(_, at)| *at);
-        found.filter(move |at| items.get(*at as usize).is_some_and(|item| item.keys().any(|own| own == key)))
+        let found = rest.get(..end).unwrap_or_default().iter();
+        let found = found.filter_map(|(_, at)| Some((*at, items.get(*at as usize)?)));
+        found.filter(move |(_, item)| item.keys().any(|own| own == key))
     }
 }
 
@@ -230,12 +219,13 @@ mod tests {
         let sites: Vec<_> = (1..).zip(names).map(|(id, name)| json!({"id": id, "domain": name})).collect();
         let (records, sites) = (List::complete(Vec::new()), List::of(&json!(sites)).unwrap());
         let indexed = IndexedListing::new(Listing { records, sites });
-        let ids = |host: &str| indexed.sites_with(Key::Host(host)).collect::<Vec<_>>();
+        let found = |key| indexed.sites_with(key).map(|(at, _)| at).collect::<Vec<_>>();
+        let ids = |host| found(Key::Host(host));
         assert_eq!(
             [ids("liquid.example"), ids("costarring.example"), ids("x.example")],
             [vec![0], vec![1, 3], vec![]]
         );
-        assert_eq!(indexed.sites_with(Key::Parent("example")).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(found(Key::Parent("example")), [0, 1, 2, 3]);
     }
 
     #[test]
