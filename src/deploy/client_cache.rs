@@ -63,13 +63,7 @@ pub(crate) struct ClientCache {
 pub(super) struct Reading {
     sites: Cell<usize>,
     /// `None`: the sites are to be read one by one.
-    listed: sync::OnceCell<Option<ListedSites>>,
-}
-
-impl Reading {
-    pub(super) fn listed(&self) -> Option<&ListedSites> {
-        self.listed.get()?.as_ref()
-    }
+    pub(super) listed: sync::OnceCell<Option<ListedSites>>,
 }
 
 /// What a reading has shown.

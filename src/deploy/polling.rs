@@ -99,7 +99,7 @@ impl Polling<'_> {
             // A quarter of the time may pass while others join.
             let counts = (sites.len(), self.account_sites);
             let shared = clients.read_sites(client, counts, limit / 4).await;
-            let Some(ListedSites { by_id, gaps }) = shared.listed() else {
+            let Some(Some(ListedSites { by_id, gaps })) = shared.listed.get() else {
                 return self.read_each(sites).await;
             };
             // The listing may have been requested by another deployment, which does not know the secrets of this one.

@@ -61,7 +61,7 @@ impl Survey {
 
     pub(super) fn add<'s>(&mut self, observed: impl Iterator<Item = (&'s Site, EdgeView)>) {
         for (site, view) in observed {
-            if let (Some(record), Some(leaf)) = (site.cert_id, view.latest_other()) {
+            if let (Some(record), Some(leaf)) = (site.cert_id, &view.latest_other) {
                 let known = self.leaves.entry(record).or_insert_with(|| leaf.clone());
                 if leaf.not_before > known.not_before {
                     *known = leaf.clone();

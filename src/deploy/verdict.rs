@@ -142,7 +142,7 @@ impl Verdict {
         if view.is_served() {
             return Some(Self::served(view));
         }
-        let (stale, refusals) = (view.stale(), view.refusals());
+        let (stale, refusals) = (view.others("still serves"), view.refusals());
         let class = if stale.is_empty() { "refused by the edge" } else { "stale" };
         let observations = [stale, refusals].concat();
         if observations.is_empty() {

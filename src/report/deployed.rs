@@ -210,7 +210,7 @@ impl CertificateReport {
 impl ServingReport {
     /// Describes what an edge serves. `view` is `None` if the edge was not observed.
     pub(crate) fn new(id: u64, domain: &str, view: Option<&EdgeView>) -> Self {
-        let others = view.map(EdgeView::others).unwrap_or_default();
+        let others = view.map(|view| view.others("serves")).unwrap_or_default();
         let leaf = match view {
             Some(view) if view.is_current() => ServedLeaf::Current,
             Some(_) if !others.is_empty() => ServedLeaf::Other,

@@ -140,7 +140,7 @@ impl<'a> Check<'_, 'a> {
         self.sites.iter().filter(|(site, _)| self.lineage.is_for(&site.domain)).find_map(|(site, view)| {
             let view = view.as_ref()?;
             let unverified = self.lineage.is_strict().then(|| view.unverified()).into_iter().flatten();
-            let first = view.others().into_iter().chain(view.refusals()).chain(unverified).next()?;
+            let first = view.others("serves").into_iter().chain(view.refusals()).chain(unverified).next()?;
             Some(Reason::Drifted(format!("{}: {first}", site.domain)))
         })
     }
@@ -212,7 +212,7 @@ impl<'a> Check<'_, 'a> {
         known.edge.see(&view.sightings(leaf, now));
         let is_last_seen = known.edge.serves(&leaf.fingerprint) == Some(true);
         // Only of a site that the lineage is not for: of its own, they are drift.
-        let faults = [view.others(), view.refusals()].concat();
+        let faults = [view.others("serves"), view.refusals()].concat();
         if view.is_served() {
             (known.outcome, known.detail) = (Outcome::Served, None);
         } else if known.outcome.is_bound() && !faults.is_empty() {

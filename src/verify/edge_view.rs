@@ -125,9 +125,9 @@ pub(crate) struct EdgeView {
     addresses: BTreeMap<SocketAddr, Observation>,
     rounds: BTreeMap<SocketAddr, Rounds>,
     /// The latest issued of the other leaves that cover the site and were served to any kind of client.
-    latest_other: Option<Leaf>,
+    pub(crate) latest_other: Option<Leaf>,
     /// Why there may be further addresses.
-    unresolved: Vec<String>,
+    pub(super) unresolved: Vec<String>,
     /// Whether addresses that this host has no route to count.
     is_strict: bool,
 }
@@ -147,10 +147,6 @@ impl EdgeView {
         for address in addresses {
             self.addresses.entry(address).or_insert(Observation::Unchecked);
         }
-    }
-
-    pub(super) fn set_unresolved(&mut self, reasons: Vec<String>) {
-        self.unresolved = reasons;
     }
 
     /// Records the observation of a round of handshakes. A failure does not replace another leaf that was observed
@@ -181,11 +177,6 @@ impl EdgeView {
         if *covers_site && is_latest {
             self.latest_other = Some(leaf.clone());
         }
-    }
-
-    /// The latest issued of the other leaves that cover the site.
-    pub(crate) fn latest_other(&self) -> Option<&Leaf> {
-        self.latest_other.as_ref()
     }
 
     /// Whether an address served a leaf.
@@ -244,16 +235,6 @@ impl EdgeView {
         ServedOf { served: served.count(), addresses: self.relevant().count() }
     }
 
-    /// Describes each address that still serves another leaf after a deployment.
-    pub(crate) fn stale(&self) -> Vec<String> {
-        self.describe_others("still serves")
-    }
-
-    /// Describes each address that serves another leaf.
-    pub(crate) fn others(&self) -> Vec<String> {
-        self.describe_others("serves")
-    }
-
     /// Describes each address that refuses the name.
     pub(crate) fn refusals(&self) -> Vec<String> {
         let refusals = self.addresses.iter().filter_map(|(address, observation)| match observation {
@@ -263,7 +244,8 @@ impl EdgeView {
         refusals.collect()
     }
 
-    fn describe_others(&self, serves: &str) -> Vec<String> {
+    /// Describes each address that serves another leaf. The verb is `serves`, or `still serves` after a deployment.
+    pub(crate) fn others(&self, serves: &str) -> Vec<String> {
         let others = self.addresses.iter().filter_map(|(address, observation)| {
             let Observation::Other { leaf, clients } = observation else { return None };
             let leaf = match leaf {

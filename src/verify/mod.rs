@@ -72,9 +72,9 @@ impl<'a> Edge<'a> {
         deadline: Deadline,
     ) {
         let Some(name) = server_name(domain) else {
-            return view.set_unresolved(vec![
-                "its domain is an IP address, which cannot be a TLS server name".into(),
-            ]);
+            let reason = "its domain is an IP address, which cannot be a TLS server name";
+            view.unresolved = vec![reason.into()];
+            return;
         };
         if view.is_incomplete() {
             self.resolve(cname, view, deadline.left().min(ATTEMPT_TIMEOUT)).await;
@@ -117,14 +117,13 @@ impl<'a> Edge<'a> {
             [] => vec![resolve_cname(cname, limit).await],
             addresses => join_all(addresses.iter().map(|address| resolve_address(address, limit))).await,
         };
-        let mut unresolved = Vec::new();
+        view.unresolved.clear();
         for result in resolved {
             match result {
                 Ok(found) => view.add_addresses(found),
-                Err(reason) => unresolved.push(reason),
+                Err(reason) => view.unresolved.push(reason),
             }
         }
-        view.set_unresolved(unresolved);
     }
 }
 

@@ -56,7 +56,7 @@ async fn check(edge: Edge<'_>, expected: &Leaf, site: &mut SiteStatus) {
         sightings.ignore_refusals();
     }
     site.state.edge.see(&sightings);
-    let mut stale = view.stale();
+    let mut stale = view.others("still serves");
     // Where it was served, a refusal is as bad as another leaf.
     if was_served {
         stale.extend(view.refusals());
