@@ -17,7 +17,7 @@ use crate::api::{Gap, List, Listing, Record, Site};
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::{ChangedRecords, Outcome};
-use crate::plan::{Account, Action, Allow, IndexedListing, NotNeeded, Plan};
+use crate::plan::{Account, Action, Allow, IndexedListing, Plan};
 use crate::report::Report;
 use crate::settings::{Guards, Settings, Verify};
 use crate::sightings::EdgeMemory;
@@ -78,7 +78,7 @@ struct Decisions<'a> {
     has_sites: Result<bool, String>,
     error: Option<String>,
     unlisted: Vec<String>,
-    not_needed: BTreeMap<u64, NotNeeded>,
+    not_needed: BTreeMap<u64, Action>,
     warnings: Vec<String>,
     groups: Vec<(Vec<*const Site>, Vec<*const Site>)>,
     uploads: Vec<(&'a str, Vec<u64>, bool, Vec<&'a str>)>,

@@ -27,6 +27,7 @@ use crate::state::{
 use crate::text;
 
 /// The state of one lineage while it is deployed.
+#[derive(Default)]
 pub(crate) struct Journal {
     pub(super) name: String,
     /// As it is recorded.
@@ -39,7 +40,7 @@ pub(crate) struct Journal {
     store: Option<Store>,
     lock: Option<File>,
     /// What earlier runs left behind.
-    before: Option<LineageState>,
+    pub(crate) before: Option<LineageState>,
     /// Whether the state directory was read and has no state of the lineage.
     pub(crate) has_no_state: bool,
     /// The state since this run began.
@@ -50,7 +51,8 @@ pub(crate) struct Journal {
     pub(crate) has_other_names: bool,
     /// Whether the state file must stay as it is.
     is_read_only: bool,
-    write_error: Option<WriteError>,
+    /// Why the state could not be written.
+    pub(crate) write_error: Option<WriteError>,
 }
 
 impl Journal {
@@ -92,21 +94,7 @@ impl Journal {
     }
 
     fn new(name: String, source: &Source) -> Self {
-        Self {
-            name,
-            source: source.to_absolute(),
-            options: RunOptions::default(),
-            leaf: None,
-            store: None,
-            lock: None,
-            before: None,
-            has_no_state: false,
-            state: None,
-            expected_names: None,
-            has_other_names: false,
-            is_read_only: false,
-            write_error: None,
-        }
+        Self { name, source: source.to_absolute(), ..Self::default() }
     }
 
     async fn lock(&mut self, directory: &Path, deadline: Deadline) -> Result<(), LockError> {
@@ -141,12 +129,7 @@ impl Journal {
 
     /// The state before this run, if it is a retry by `sync`.
     fn retried(&self) -> Option<&LineageState> {
-        self.before().filter(|_| self.options.origin == Origin::Retry)
-    }
-
-    /// What earlier runs left behind.
-    pub(crate) fn before(&self) -> Option<&LineageState> {
-        self.before.as_ref()
+        self.before.as_ref().filter(|_| self.options.origin == Origin::Retry)
     }
 
     /// What this lineage, before this run, and those that were ever deployed to one of these sites have deployed.
@@ -156,7 +139,7 @@ impl Journal {
         hosts: impl Iterator<Item = &'h str>,
         report: &mut Report,
     ) -> Rc<ServiceDeployments> {
-        let own = (self.name.as_str(), self.before());
+        let own = (self.name.as_str(), self.before.as_ref());
         let neighbours = self.store.as_ref().map(|store| store.neighbours(service, hosts, own));
         let (deployments, errors) = neighbours.unwrap_or_default();
         report.warnings.extend(errors.iter().map(ToString::to_string));
@@ -165,8 +148,8 @@ impl Journal {
 
     /// Everything that lineages of this host deployed to the service.
     pub(super) fn all_deployments(&self, service: &str) -> Rc<ServiceDeployments> {
-        let states = self.store.iter().flat_map(|store| store.read_all().0);
-        states.collect::<Deployments>().of_service(service)
+        let states = self.store.as_ref().map(|store| store.read_all().0).unwrap_or_default();
+        Deployments::of(&states).of_service(service)
     }
 
     /// Notes for the runs on other lineages that this one is deployed to these sites. Must precede the upload.
@@ -203,7 +186,7 @@ impl Journal {
     pub(crate) fn begin(&mut self, report: &mut Report) {
         let (before, source, leaf) = (self.before.clone(), self.source.clone(), self.leaf.clone());
         let state = LineageState::begin(before, source, &self.options, leaf, clock::now());
-        if !self.before().is_some_and(|before| state.adds_nothing_to(before)) {
+        if !self.before.as_ref().is_some_and(|before| state.adds_nothing_to(before)) {
             self.write(|store, name| store.write(name, &state), report);
         }
         self.state = Some(state);
@@ -252,7 +235,7 @@ impl Journal {
         if !may_be_mistake || report.errors().is_empty() {
             return false;
         }
-        let known = self.before().and_then(|before| before.service.as_ref());
+        let known = self.before.as_ref().and_then(|before| before.service.as_ref());
         let is_other_service =
             self.options.service.as_ref().zip(known).is_some_and(|(own, known)| own != known);
         is_other_service || report.errors().iter().all(|error| error.kind() != ErrorKind::Temporary)
@@ -291,11 +274,6 @@ impl Journal {
     pub(crate) fn can_be_retried(&self) -> bool {
         let is_recorded = self.store.is_some() && !self.is_read_only && self.write_error.is_none();
         is_recorded && !self.source.files.key.as_deref().is_some_and(is_pipe)
-    }
-
-    /// Takes the reason why the state could not be written, for a run that must not go on without it.
-    pub(crate) fn take_write_error(&mut self) -> Option<WriteError> {
-        self.write_error.take()
     }
 
     fn write(&mut self, write: impl FnOnce(&Store, &str) -> Result<(), WriteError>, report: &mut Report) {

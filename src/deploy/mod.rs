@@ -144,7 +144,7 @@ impl Deployment<'_> {
             &own
         };
         let result = rollout.run(listing, report).await;
-        report_gaps(&Names::of(vetted.chain().leaf.dns_names()), listing, journal.before(), report);
+        report_gaps(&Names::of(vetted.chain().leaf.dns_names()), listing, journal.before.as_ref(), report);
         result
     }
 
@@ -190,7 +190,7 @@ impl Rollout<'_> {
         let Deployment { domains, account: snapshot, .. } = *self.deployment;
         let chain = self.vetted.chain();
         let (leaf, names) = (chain.leaf.to_leaf(), Names::of(chain.leaf.dns_names()));
-        let (before, service) = (self.journal.before(), self.settings.base_url.to_string());
+        let (before, service) = (self.journal.before.as_ref(), self.settings.base_url.to_string());
         let stored = before.map(|state| state.stored_records(&service)).unwrap_or_default();
         let missed = before.map(|state| state.missed_sites(&service, &leaf)).unwrap_or_default();
         let account = listing.around(&names, domains, stored);

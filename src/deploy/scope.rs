@@ -14,7 +14,7 @@ use crate::hint::Hint;
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::outcome::Outcome;
-use crate::plan::{Account, Action, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf};
+use crate::plan::{Account, Action, Allow, Plan, PlanRequest, RecordLeaf};
 use crate::report::{Report, SiteReport};
 use crate::settings::{Settings, Verify};
 use crate::sightings::EdgeFindings;
@@ -102,16 +102,15 @@ impl<'l> Scope<'_, 'l> {
         Err(error.hint(hint).unsent("nothing was sent"))
     }
 
-    /// Which other lineage of this host provides the certificate of a site, if any and unless this one may replace later
-    /// leaves. In a retry, the other one may have taken the site back: they would take turns.
-    fn superseded_on(&self, site: &Site) -> Option<NotNeeded> {
+    /// Says which other lineage of this host provides the certificate of a site, if any and unless this one may replace
+    /// later leaves. In a retry, the other one may have taken the site back: they would take turns.
+    fn superseded_on(&self, site: &Site) -> Option<String> {
         if self.allow.guards.allow_older && self.repeats_since.is_none() {
             return None;
         }
         let record = site.cert_id.filter(|id| !self.account.listing.is_deleted(*id));
         let site = (&site.domain, record);
-        let later = self.deployments.superseding(site, self.lineage, &self.leaf, self.now)?;
-        Some(NotNeeded::Superseded { lineage: later.lineage.clone(), issued: later.leaf.not_before })
+        Some(self.deployments.superseding(site, self.lineage, &self.leaf, self.now)?.reason())
     }
 
     /// The sites that must get the certificate.
@@ -221,8 +220,8 @@ impl<'l> Scope<'_, 'l> {
         let listing = self.account.listing;
         let is_bound_to_leaf = |record| !listing.is_deleted(record) && self.is_up_to_date(site, record);
         let is_current = || !self.force && site.config_synced && site.cert_id.is_some_and(is_bound_to_leaf);
-        let reason = self.superseded_on(site).or_else(|| is_current().then_some(NotNeeded::Current));
-        reason.map(Action::NotNeeded)
+        let superseded = self.superseded_on(site).map(Action::Superseded);
+        superseded.or_else(|| is_current().then_some(Action::Current))
     }
 
     /// Whether a record is known to hold the leaf.

@@ -12,7 +12,7 @@ use crate::error::{CommandError, ErrorKind};
 use crate::hint::{Hint, Override};
 use crate::names::Domain;
 use crate::outcome::Outcome;
-use crate::plan::{Action, Blocker, NotNeeded, Plan, Target, superseded_reason};
+use crate::plan::{Action, Blocker, Plan, Target};
 use crate::report::{Report, SiteReport};
 use crate::settings::{Settings, Verify};
 use crate::sightings::EdgeFindings;
@@ -44,14 +44,12 @@ pub(super) fn report_untouched(plan: &Plan<'_>, scope: &Scope<'_, '_>, report: &
         let (site, mut edge) = (target.site, None);
         let verdict = match (&target.action, site.cert_id) {
             (Action::Leave(blocker), _) => Verdict::blocked(&site.domain, blocker, plan.can_rebind),
-            (Action::NotNeeded(NotNeeded::Current), _) => {
+            (Action::Current, _) => {
                 let view = scope.survey.view(site.id);
                 edge = view.map(EdgeView::served_of);
                 Verdict::current(site, view, scope.settings)
             }
-            (Action::NotNeeded(NotNeeded::Superseded { lineage, issued }), _) => {
-                Verdict::new(Outcome::Superseded, superseded_reason(lineage, *issued))
-            }
+            (Action::Superseded(reason), _) => Verdict::new(Outcome::Superseded, reason),
             (Action::Ignore, Some(id)) => {
                 Verdict::new(Outcome::Misbound, format!("not requested; bound to certificate {id}"))
             }
@@ -290,7 +288,7 @@ impl Verdict {
     ) {
         let domain = &target.site.domain;
         report.warnings.extend(self.warnings.iter().map(|warning| format!("{domain}: {warning}")));
-        let is_required = target.wanted || matches!(target.action, Action::NotNeeded(_));
+        let is_required = target.wanted || matches!(target.action, Action::Current | Action::Superseded(_));
         match self.error {
             Some(error) if is_required => report.fail(error),
             Some(error) => report.warnings.push(error.to_string()),

@@ -1,14 +1,13 @@
 //! The steps of a plan as `edgecert plan` reports them, with reasons.
 
 use serde::Serialize;
-use time::OffsetDateTime;
 
-use super::{Action, NotNeeded, Plan, Target, Upload};
+use super::{Action, Plan, Target, Upload};
 use crate::names::Domain;
 use crate::text;
 
 /// An upload, or what happens to a site that no upload reaches.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Step {
     /// The account, if the run plans for several.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,7 +29,7 @@ pub(crate) struct Step {
     pub(crate) is_blocked: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum StepAction {
     /// An upload that replaces a record in place.
@@ -44,6 +43,7 @@ pub(crate) enum StepAction {
     /// Nothing: a guard refuses.
     Guard,
     /// Nothing: it is impossible, or not wanted.
+    #[default]
     Leave,
 }
 
@@ -59,16 +59,7 @@ impl StepAction {
 impl Step {
     /// A step for a domain or a site; the summary says it in a few words.
     fn new(action: StepAction, domain: &Domain, reason: impl Into<String>, summary: String) -> Self {
-        Self {
-            service: None,
-            action,
-            domain: domain.to_string(),
-            cert_ids: Vec::new(),
-            sites: Vec::new(),
-            reason: reason.into(),
-            summary,
-            is_blocked: false,
-        }
+        Self { action, domain: domain.to_string(), reason: reason.into(), summary, ..Self::default() }
     }
 
     /// The step of an upload without a listing.
@@ -76,11 +67,6 @@ impl Step {
         let reason = "--domain with --wait 0: no listing, no guards, no wait";
         Self::new(StepAction::Upload, domain, reason, format!("{domain}: {reason}"))
     }
-}
-
-/// Says which lineage supersedes another on a site.
-pub(crate) fn superseded_reason(lineage: &str, issued: OffsetDateTime) -> String {
-    format!("lineage {lineage} provides the certificate, issued at {}", text::rfc3339(issued))
 }
 
 impl Plan<'_> {
@@ -128,10 +114,8 @@ impl Plan<'_> {
     fn site_step(&self, target: &Target<'_>) -> Option<Step> {
         let domain = &target.site.domain;
         let (action, reason, summary) = match &target.action {
-            Action::Replace(_) | Action::Create(_) | Action::NotNeeded(NotNeeded::Current) => return None,
-            Action::NotNeeded(NotNeeded::Superseded { lineage, issued }) => {
-                (StepAction::Leave, superseded_reason(lineage, *issued), None)
-            }
+            Action::Replace(_) | Action::Create(_) | Action::Current => return None,
+            Action::Superseded(reason) => (StepAction::Leave, reason.clone(), None),
             Action::Bind(upload, blocker) => {
                 let record = self.uploads.get(*upload).map(|upload| upload.domain.to_string());
                 let why = blocker.as_ref().map_or("it has no certificate".to_owned(), ToString::to_string);

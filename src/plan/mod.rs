@@ -15,10 +15,8 @@ mod tests;
 
 use std::collections::HashMap;
 
-use time::OffsetDateTime;
-
 pub(crate) use self::blocker::Blocker;
-pub(crate) use self::display::{Step, StepAction, superseded_reason};
+pub(crate) use self::display::{Step, StepAction};
 pub(crate) use self::indexed_listing::{Account, IndexedListing};
 use crate::api::Site;
 use crate::leaf::Leaf;
@@ -36,20 +34,11 @@ pub(crate) struct RecordLeaf {
     pub(crate) must_stay: bool,
 }
 
-/// Why a covered site that was requested needs no deployment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NotNeeded {
-    /// It has the certificate already.
-    Current,
-    /// Another lineage of this host provides the certificate.
-    Superseded { lineage: String, issued: OffsetDateTime },
-}
-
 /// What to deploy, and what is permitted.
 pub(crate) struct PlanRequest<'a> {
     /// Whether the new certificate covers a domain.
     pub(crate) covers: &'a dyn Fn(&Domain) -> bool,
-    /// `None` if a covered site must get the certificate; else `NotNeeded` or `Ignore`.
+    /// `None` if a covered site must get the certificate; else `Current`, `Superseded` or `Ignore`.
     pub(crate) unwanted: &'a dyn Fn(&Site) -> Option<Action>,
     /// Returns the leaf in a record if the new one is not to replace it, because it was issued later.
     pub(crate) later_leaf: &'a dyn Fn(u64) -> Option<RecordLeaf>,
@@ -115,8 +104,10 @@ pub(crate) enum Action {
     Bind(usize, Option<Blocker>),
     /// Nothing is done because of a blocker.
     Leave(Blocker),
-    /// Nothing is done because the site needs no deployment.
-    NotNeeded(NotNeeded),
+    /// Nothing is done because the site has the certificate already.
+    Current,
+    /// Nothing is done because another lineage of this host provides the certificate; the text says which.
+    Superseded(String),
     /// Nothing is done because the site is not wanted.
     Ignore,
 }
@@ -126,7 +117,7 @@ impl Action {
     pub(crate) fn upload(&self) -> Option<usize> {
         match self {
             Self::Replace(upload) | Self::Create(upload) | Self::Bind(upload, _) => Some(*upload),
-            Self::Leave(_) | Self::NotNeeded(_) | Self::Ignore => None,
+            Self::Leave(_) | Self::Current | Self::Superseded(_) | Self::Ignore => None,
         }
     }
 }

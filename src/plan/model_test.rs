@@ -10,7 +10,7 @@ use fastrand::Rng;
 use time::OffsetDateTime;
 use time::macros::datetime;
 
-use super::{Account, Action, Allow, IndexedListing, NotNeeded, Plan, PlanRequest, RecordLeaf, Target};
+use super::{Account, Action, Allow, IndexedListing, Plan, PlanRequest, RecordLeaf, Target};
 use crate::api::{Gap, List, Listing, Record, Site};
 use crate::leaf::Leaf;
 use crate::names::Domain;
@@ -123,9 +123,8 @@ impl Model {
         if !self.requested.is_empty() && !self.requested.contains(&domain) {
             return Some(Action::Ignore);
         }
-        let superseded = NotNeeded::Superseded { lineage: "other".into(), issued: LATER };
         let is_current = self.not_needed.get(&id)?;
-        Some(Action::NotNeeded(if *is_current { NotNeeded::Current } else { superseded }))
+        Some(if *is_current { Action::Current } else { Action::Superseded("other".into()) })
     }
 
     fn record(&self, id: u64) -> Option<&ModelRecord> {
@@ -265,7 +264,7 @@ impl Model {
             binds += usize::from(matches!(target.action, Action::Bind(..)));
         }
         for target in plan.targets.iter().filter(|target| !target.wanted) {
-            let is_kept = matches!(target.action, Action::NotNeeded(NotNeeded::Current));
+            let is_kept = target.action == Action::Current;
             let has_leaf = self.not_needed.get(&target.site.id) == Some(&true);
             let is_requested =
                 self.requested.is_empty() || self.requested.contains(&index(&target.site.domain));
@@ -297,7 +296,7 @@ impl Model {
                 assert!(!replaced.any(|id| Some(*id) == cert_id), "an upload may reach it nevertheless");
                 true
             }
-            Action::Ignore | Action::NotNeeded(_) => panic!("a wanted site is ignored"),
+            Action::Ignore | Action::Current | Action::Superseded(_) => panic!("a wanted site is ignored"),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Account, Action, Blocker, IndexedListing, NotNeeded, Plan, PlanRequest, Target, Upload};
+use super::{Account, Action, Blocker, IndexedListing, Plan, PlanRequest, Target, Upload};
 use crate::api::{Record, Site};
 use crate::names::Domain;
 
@@ -68,7 +68,7 @@ impl<'a> Planner<'_, 'a> {
         let unwanted = unwanted.into_iter().map(|(site, unwanted)| {
             let created = creation.filter(|_| site.is_unbound()).map(Action::Create);
             let effect = replacing(site).map(Action::Replace).or(created);
-            let effect = effect.filter(|_| unwanted != Action::NotNeeded(NotNeeded::Current));
+            let effect = effect.filter(|_| unwanted != Action::Current);
             Target { site, wanted: false, action: effect.unwrap_or(unwanted) }
         });
         self.plan.targets.extend(unwanted);

@@ -11,6 +11,7 @@ use super::{LineageState, SiteState};
 use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::Outcome;
+use crate::text::rfc3339;
 
 /// The deployments of all lineages.
 #[derive(Debug, Default)]
@@ -51,6 +52,15 @@ pub(crate) struct SiteDeployment {
 }
 
 impl Deployments {
+    /// The deployments of these lineages.
+    pub(crate) fn of(states: &[(String, LineageState)]) -> Self {
+        let mut deployments = Self::default();
+        for (lineage, state) in states {
+            deployments.add(lineage, state);
+        }
+        deployments
+    }
+
     /// Adds the deployments of a lineage.
     pub(crate) fn add(&mut self, lineage: &str, state: &LineageState) {
         let mut leaves: HashMap<String, Rc<Leaf>> = HashMap::new();
@@ -97,15 +107,6 @@ impl Deployments {
 /// A list that nearly always has one item; the first push would make room for four.
 fn one<T>() -> Vec<T> {
     Vec::with_capacity(1)
-}
-
-impl FromIterator<(String, LineageState)> for Deployments {
-    fn from_iter<I: IntoIterator<Item = (String, LineageState)>>(states: I) -> Self {
-        states.into_iter().fold(Self::default(), |mut deployments, (lineage, state)| {
-            deployments.add(&lineage, &state);
-            deployments
-        })
-    }
 }
 
 impl ServiceDeployments {
@@ -199,6 +200,14 @@ impl ServiceDeployments {
     /// The deployments to a site.
     fn on_site(&self, host: &str) -> &[SiteDeployment] {
         self.sites.get(host).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+impl SiteDeployment {
+    /// Why the lineage supersedes others.
+    pub(crate) fn reason(&self) -> String {
+        let Self { lineage, leaf, .. } = self;
+        format!("lineage {lineage} provides the certificate, issued at {}", rfc3339(leaf.not_before))
     }
 }
 

@@ -11,7 +11,7 @@ use super::scan::{Candidate, Reason};
 use crate::api::{Gap, Site};
 use crate::names::Domain;
 use crate::outcome::Outcome;
-use crate::plan::{self, IndexedListing};
+use crate::plan::IndexedListing;
 use crate::settings::Verify;
 use crate::state::{self, ServiceDeployments, SiteState};
 
@@ -32,8 +32,7 @@ pub(super) fn decide<'c, 'a>(
     // Which other lineage provides the certificate of a site; `None` if this one does.
     let superseded_by = |site: &Site| {
         let (leaf, record) = (lineage.leaf.as_ref()?, site.cert_id.filter(|id| !account.is_deleted(*id)));
-        let other = deployments.superseding((&site.domain, record), &lineage.name, leaf, now)?;
-        Some(plan::superseded_reason(&other.lineage, other.leaf.not_before))
+        Some(deployments.superseding((&site.domain, record), &lineage.name, leaf, now)?.reason())
     };
     let sites = sites_of(&lineage, account);
     let has_all = sites.len() >= lineage.options.domains.len();

@@ -20,7 +20,7 @@ use self::decision::decide;
 use self::scan::{Candidate, Examiner, Reason, Scanned};
 use self::summary::LineageResult;
 pub(crate) use self::summary::Summary;
-use self::workers::{ListedAccount, Schedule, Workers};
+use self::workers::{ListedAccount, Workers, schedule};
 use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{AccountSnapshot, ClientCache, left_behind};
@@ -115,9 +115,10 @@ pub(crate) fn run_one(
         layers.state_dir().filter(|directory| directory.is_dir()).map(|directory| Store::at(&directory));
     let state = store.as_ref().and_then(|store| store.read(&name).ok()?);
     let (Some(store), Some(state)) = (store, state) else { return Ok(None) };
-    let (others, _) = store.read_all();
+    let (mut others, _) = store.read_all();
+    others.retain(|(other, _)| *other != name);
     let mut sync = Sync::new(&layers, None, store.clone());
-    sync.deployments = others.into_iter().filter(|(other, _)| *other != name).collect();
+    sync.deployments = Deployments::of(&others);
     sync.scan(Member { name, source: Ok(source.clone()), entry, state: Some(state), is_unclaimed: false });
     Ok(Some(Runtime::new()?.block_on(sync.deploy(progress))))
 }
@@ -213,17 +214,12 @@ impl<'a> Sync<'a> {
         let stores = Arc::default();
         let Self { examiner, accounts, deployments, mut summary, .. } = self;
         let lists = accounts.iter().map(|(settings, _)| list_account(settings, &deployments, &stores));
-        let lists = join_all(lists).await;
-        let (mut listed, mut scanned) = (Vec::new(), Vec::new());
-        for (account, (_, lineages)) in lists.into_iter().zip(accounts) {
-            match account {
-                Ok(account) => {
-                    listed.push(account);
-                    scanned.push(lineages);
-                }
-                Err(error) => summary.add_unreached(&error, lineages.len()),
-            }
-        }
+        let lists = join_all(lists).await.into_iter().zip(accounts);
+        let lists = lists.filter_map(|(account, (_, lineages))| {
+            let account = account.map_err(|error| summary.add_unreached(&error, lineages.len())).ok()?;
+            Some((account, lineages))
+        });
+        let (listed, scanned): (Vec<_>, Vec<_>) = lists.unzip();
         let (mut independent, mut conflicting) = (Vec::new(), Vec::new());
         for (account, lineages) in listed.iter().zip(scanned) {
             let AccountSnapshot { listing, deployments } = &account.snapshot;
@@ -259,10 +255,10 @@ impl<'a> Sync<'a> {
                     None => summary.add(&lineage.name, result, None, report),
                 }
             }
-            let schedule = Schedule::new(due, listing);
-            account.clients.has_several.set(schedule.independent.len() > 1);
-            independent.extend(schedule.independent.into_iter().map(|lineage| (account, lineage)));
-            conflicting.extend(schedule.conflicting.into_iter().map(|lineage| (account, lineage)));
+            let (first, later) = schedule(due, listing);
+            account.clients.has_several.set(first.len() > 1);
+            independent.extend(first.into_iter().map(|lineage| (account, lineage)));
+            conflicting.extend(later.into_iter().map(|lineage| (account, lineage)));
         }
         let (mut done, total) = (0, independent.len() + conflicting.len());
         progress.enter(Phase::Lineages { done, total });

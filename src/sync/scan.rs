@@ -141,13 +141,13 @@ impl<'a> Examiner<'a> {
         let directory = Some(self.store.directory());
         let mut journal = Journal::open(name.clone(), source, directory, deadline, report).await?;
         // Without a record of this run the next `sync` would not finish it.
-        if let Some(error) = journal.take_write_error() {
+        if let Some(error) = journal.write_error.take() {
             return Err(error.into());
         }
         if journal.has_no_state && begun.is_some() && entry.is_none() {
             return Ok(None);
         }
-        let state = journal.before().cloned();
+        let state = journal.before.clone();
         let begun = state.as_ref().and_then(|state| state.begun_at);
         // The client may have switched the files.
         let scanned = Scanned { name: name.clone(), source: source.refresh(), entry: *entry, begun };

@@ -33,15 +33,6 @@ pub(super) struct ListedAccount {
     pub(super) snapshot: AccountSnapshot,
 }
 
-/// The lineages of an account to deploy.
-#[derive(Default)]
-pub(super) struct Schedule<'a> {
-    /// Share no site and no record, so they may run concurrently.
-    pub(super) independent: Vec<Candidate<'a>>,
-    /// May change what another one finds, so they run one by one after the independent ones.
-    pub(super) conflicting: Vec<Candidate<'a>>,
-}
-
 /// A site or a record that a deployment may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Resource {
@@ -49,19 +40,21 @@ enum Resource {
     Record(u64),
 }
 
-impl<'a> Schedule<'a> {
-    /// The lineage whose leaf was issued last comes first: it may supersede the others.
-    pub(super) fn new(mut due: Vec<Candidate<'a>>, listing: &IndexedListing) -> Self {
-        due.sort_by(|a, b| b.leaf.as_ref().map(Leaf::rank).cmp(&a.leaf.as_ref().map(Leaf::rank)));
-        let (mut schedule, mut taken) = (Self::default(), HashSet::new());
-        for lineage in due {
-            let resources = resources(&lineage, listing);
-            let is_independent = resources.is_disjoint(&taken);
-            taken.extend(resources);
-            if is_independent { &mut schedule.independent } else { &mut schedule.conflicting }.push(lineage);
-        }
-        schedule
-    }
+/// Splits the lineages of an account to deploy: the first share no site and no record, so they may run concurrently; the
+/// others may change what another one finds, so they run one by one afterwards. In both, the lineage whose leaf was issued
+/// last comes first: it may supersede the others.
+pub(super) fn schedule<'a>(
+    mut due: Vec<Candidate<'a>>,
+    listing: &IndexedListing,
+) -> (Vec<Candidate<'a>>, Vec<Candidate<'a>>) {
+    due.sort_by(|a, b| b.leaf.as_ref().map(Leaf::rank).cmp(&a.leaf.as_ref().map(Leaf::rank)));
+    let mut taken = HashSet::new();
+    due.into_iter().partition(|lineage| {
+        let resources = resources(lineage, listing);
+        let is_independent = resources.is_disjoint(&taken);
+        taken.extend(resources);
+        is_independent
+    })
 }
 
 /// The sites and records that a deployment of a lineage may change.
@@ -180,7 +173,7 @@ impl<'a> Workers<'_, 'a> {
         }
         let _permit = account.clients.writes.acquire().await;
         journal.finish(result, report).await;
-        if let Some(error) = journal.take_write_error() {
+        if let Some(error) = journal.write_error.take() {
             report.fail(error);
         }
         Ok(Ended::Done(Some(LineageResult::of(report))))

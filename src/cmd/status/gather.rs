@@ -10,7 +10,6 @@ use crate::file;
 use crate::inventory::{Inventory, Member};
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
-use crate::plan;
 use crate::source::SourceError;
 use crate::state::{Deployments, LineageState, SiteState, StateError};
 use crate::text;
@@ -60,7 +59,7 @@ pub(super) fn mark_superseded(
             let place = (&site.state.domain, record);
             if let Some(later) = deployments.superseding(place, &lineage.name, leaf, now) {
                 site.state.outcome = Outcome::Superseded;
-                site.state.detail = Some(plan::superseded_reason(&later.lineage, later.leaf.not_before));
+                site.state.detail = Some(later.reason());
                 (site.is_on_record, site.leaf) = (None, None);
             }
         }

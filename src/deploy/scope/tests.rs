@@ -36,7 +36,7 @@ fn leaf(fingerprint: &str, issued: i64) -> Leaf {
 /// What lineages deployed to `a.example` in record 5.
 fn deployments(deployed: &[(&str, Leaf)]) -> Rc<ServiceDeployments> {
     let states = deployed.iter().map(|(lineage, leaf)| ((*lineage).to_owned(), state(leaf)));
-    states.collect::<Deployments>().of_service(SERVICE)
+    Deployments::of(&states.collect::<Vec<_>>()).of_service(SERVICE)
 }
 
 fn state(leaf: &Leaf) -> LineageState {
@@ -49,11 +49,8 @@ fn state(leaf: &Leaf) -> LineageState {
 }
 
 /// Why a site that was requested needs no deployment.
-pub(in super::super) fn not_needed(scope: &Scope<'_, '_>, site: &Site) -> Option<NotNeeded> {
-    match scope.unwanted(site)? {
-        Action::NotNeeded(reason) => Some(reason),
-        _ => None,
-    }
+pub(in super::super) fn not_needed(scope: &Scope<'_, '_>, site: &Site) -> Option<Action> {
+    scope.unwanted(site).filter(|action| *action != Action::Ignore)
 }
 
 /// An account, and a lineage `own` with a leaf for `a.example` that was issued today.
@@ -128,7 +125,7 @@ impl Scene {
     }
 
     /// Whether site 1 needs no deployment, and why.
-    fn not_needed(self) -> Option<NotNeeded> {
+    fn not_needed(self) -> Option<Action> {
         self.decide(|scope| not_needed(scope, scope.account.sites[0]))
     }
 
@@ -263,7 +260,8 @@ fn later_lineage_supersedes_unless_older_is_allowed() {
                 scene.repeats_since = is_retry.then_some(day(0));
             })
         };
-        let superseded = NotNeeded::Superseded { lineage: "second".into(), issued: day(1) };
+        let reason = format!("lineage second provides the certificate, issued at {}", text::rfc3339(day(1)));
+        let superseded = Action::Superseded(reason);
         assert_eq!(scene().not_needed(), is_superseded.then_some(superseded), "{allow_older} {is_retry}");
         assert_eq!(scene().decide(|scope| scope.wanted().count()), usize::from(!is_superseded));
     }
@@ -314,7 +312,7 @@ fn site_is_current_if_it_has_the_leaf() {
     ];
     for (number, (edits, is_current)) in rows.into_iter().enumerate() {
         let scene = Scene::with(|scene| edits.iter().for_each(|edit| edit(scene)));
-        assert_eq!(scene.not_needed(), is_current.then_some(NotNeeded::Current), "row {number}");
+        assert_eq!(scene.not_needed(), is_current.then_some(Action::Current), "row {number}");
     }
 }
 

@@ -418,11 +418,9 @@ fn current_site_is_verified_if_possible() {
 #[test]
 fn only_requested_sites_fail_the_run() {
     let site = site(Some(5));
-    for (wanted, action, is_error) in [
-        (true, Action::Replace(0), true),
-        (false, Action::NotNeeded(NotNeeded::Current), true),
-        (false, Action::Replace(0), false),
-    ] {
+    for (wanted, action, is_error) in
+        [(true, Action::Replace(0), true), (false, Action::Current, true), (false, Action::Replace(0), false)]
+    {
         let (mut report, target) = (Report::new("deploy"), Target { site: &site, wanted, action });
         Verdict::missing(&site.domain).add_to(&mut report, &target, &site, (None, None));
         let found = (report.errors().len(), report.warnings.len());

@@ -9,7 +9,7 @@ use time::{Duration, OffsetDateTime};
 use super::super::check::Check;
 use super::super::decision::decide;
 use super::super::scan::{Candidate, LeafOnDisk, Reason, Scanned};
-use super::super::workers::Schedule;
+use super::super::workers::schedule;
 use super::invariants::{BeforeDeployment, Sent};
 use super::scenario;
 use crate::deploy::incomplete_listing;
@@ -180,13 +180,13 @@ impl Host {
                 None => {}
             }
         }
-        let mut schedule = Schedule::new(due, &listing);
+        let (mut independent, conflicting) = schedule(due, &listing);
         // They run at the same time.
-        world.rng.shuffle(&mut schedule.independent);
-        for lineage in &schedule.independent {
+        world.rng.shuffle(&mut independent);
+        for lineage in &independent {
             codes.push(self.deploy_due(lineage, &listing, &deployments, world)?);
         }
-        for lineage in &schedule.conflicting {
+        for lineage in &conflicting {
             let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
             codes.push(self.deploy_due(lineage, &listing, &deployments, world)?);
         }
