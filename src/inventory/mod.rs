@@ -54,16 +54,11 @@ pub(crate) struct Inventory<'a> {
 }
 
 impl<'a> Inventory<'a> {
-    /// Finds the lineages of the configuration and lists those that have a state file.
+    /// Finds the lineages of the configuration and lists those that have a state file. Cannot fail without a store.
     pub(crate) fn gather(store: Option<&'a Store>, file: &'a Configuration) -> Result<Self, StateError> {
         let (recorded, damaged) = store.map(Store::list).transpose()?.unwrap_or_default();
         let configured = Entries::find(file, &recorded);
         Ok(Self { store, recorded, damaged, configured, found: BTreeMap::new() })
-    }
-
-    /// Finds the lineages of the configuration only.
-    pub(crate) fn configured(file: &'a Configuration) -> Self {
-        Self { configured: Entries::find(file, &[]), ..Self::default() }
     }
 
     /// Adds a lineage that is neither recorded nor in the configuration.
@@ -87,15 +82,9 @@ impl<'a> Inventory<'a> {
         self.damaged.into_iter().for_each(|file| on_error(file.into()));
         let (mut configured, mut found) = (self.configured, self.found);
         for name in self.recorded {
-            let state = match self.store.map_or(Ok(None), |store| store.read(&name)) {
-                Ok(Some(state)) => state,
-                // Deleted since it was listed.
-                Ok(None) => continue,
-                Err(error) => {
-                    on_error(error);
-                    continue;
-                }
-            };
+            let read = self.store.map_or(Ok(None), |store| store.read(&name));
+            // There is none if it was deleted since it was listed.
+            let Some(state) = read.map_err(&mut on_error).unwrap_or_default() else { continue };
             found.remove(&name);
             let (entry, source) = configured.take(&name, &state.source);
             let is_unclaimed = entry.is_none() && configured.is_unclaimed(&source);

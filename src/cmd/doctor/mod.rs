@@ -110,7 +110,7 @@ impl Doctor<'_> {
         let store = state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
         let inventory = Inventory::gather(store.as_ref(), self.layers.file).unwrap_or_else(|error| {
             self.findings.push(Subject::State.failed(error));
-            Inventory::configured(self.layers.file)
+            Inventory::gather(None, self.layers.file).unwrap_or_default()
         });
         for pattern in inventory.unmatched_patterns() {
             // There may be no lineage yet.
