@@ -19,7 +19,7 @@ pub(crate) use self::commands::{
 pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, is_monitoring, wants_json};
 pub(crate) use self::sites::{
     BindArgs, CreateArgs, DeleteArgs, FieldArgs, ListArgs, SiteArgs, SiteName, SitesCommand, UpdateArgs,
-    WaitArgs,
+    WaitArgs, glob_matches,
 };
 pub(crate) use self::status::{MonitoringArgs, StatusArgs};
 pub(crate) use self::threshold::{LAG, SYNC_AGE, TIME_LEFT, Threshold};

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use serde_json::Value;
 
-pub(crate) use self::value::{Glob, SiteName};
-use self::value::{assignment, origin};
+pub(crate) use self::value::{SiteName, glob_matches};
+use self::value::{assignment, glob, origin};
 use crate::names::Domain;
 use crate::settings::{Connection, Seconds, quiet};
 
@@ -53,8 +53,8 @@ Examples:
   edgecert sites list --without-cert --unsynced --json")]
 pub(crate) struct ListArgs {
     /// Only sites whose domain matches: `*` is any text, `?` any one character, `[ab]` one of these
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) domain: Option<Glob>,
+    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    pub(crate) domain: Option<glob::Pattern>,
 
     /// Only sites without a certificate
     #[arg(long)]

@@ -17,10 +17,6 @@ pub(crate) enum SiteName {
     Domain(Domain),
 }
 
-/// A pattern that matches domains.
-#[derive(Clone, Debug)]
-pub(crate) struct Glob(Pattern);
-
 impl FromStr for SiteName {
     type Err = &'static str;
 
@@ -73,25 +69,20 @@ pub(super) fn assignment(text: &str) -> Result<(String, Value), &'static str> {
     Ok((field.to_owned(), value))
 }
 
-impl FromStr for Glob {
-    type Err = PatternError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // The crate gives `**` another meaning.
-        let mut pattern = text.to_lowercase();
-        while pattern.contains("**") {
-            pattern = pattern.replace("**", "*");
-        }
-        Pattern::new(pattern.trim_end_matches('.')).map(Self)
+/// Parses a pattern for domains.
+pub(super) fn glob(text: &str) -> Result<Pattern, PatternError> {
+    // The crate gives `**` another meaning.
+    let mut pattern = text.to_lowercase();
+    while pattern.contains("**") {
+        pattern = pattern.replace("**", "*");
     }
+    Pattern::new(pattern.trim_end_matches('.'))
 }
 
-impl Glob {
-    /// Whether a domain matches, either as given or in A-labels.
-    pub(crate) fn matches(&self, domain: &Domain) -> bool {
-        let spelled = domain.spelled().to_lowercase();
-        [spelled.trim_end_matches('.'), domain.host()].into_iter().any(|name| self.0.matches(name))
-    }
+/// Whether a domain matches the pattern, either as given or in A-labels.
+pub(crate) fn glob_matches(glob: &Pattern, domain: &Domain) -> bool {
+    let spelled = domain.spelled().to_lowercase();
+    [spelled.trim_end_matches('.'), domain.host()].into_iter().any(|name| glob.matches(name))
 }
 
 #[cfg(test)]
@@ -158,8 +149,8 @@ mod tests {
             ("*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.a", false),
         ];
         for (pattern, domain, matches) in rows {
-            let glob: Glob = pattern.parse().unwrap();
-            assert_eq!(glob.matches(&domain.parse().unwrap()), matches, "{pattern} {domain}");
+            let glob = glob(pattern).unwrap();
+            assert_eq!(glob_matches(&glob, &domain.parse().unwrap()), matches, "{pattern} {domain}");
         }
     }
 

@@ -4,7 +4,7 @@ use clap::builder::styling::AnsiColor;
 
 use super::plain;
 use crate::api::{ApiObject, Site};
-use crate::cli::ListArgs;
+use crate::cli::{ListArgs, glob_matches};
 use crate::cmd::session::{Session, require_complete};
 use crate::context::Context;
 use crate::error::Result;
@@ -16,7 +16,7 @@ pub(super) async fn run(args: &ListArgs, context: &Context, report: &mut Report)
     let mut list = session.sites().await?;
     let total = list.items.len();
     list.items.retain(|ApiObject { known, .. }| {
-        args.domain.as_ref().is_none_or(|glob| glob.matches(&known.domain))
+        args.domain.as_ref().is_none_or(|glob| glob_matches(glob, &known.domain))
             && (!args.without_cert || known.is_unbound())
             && !(args.unsynced && known.config_synced)
     });
