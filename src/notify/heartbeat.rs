@@ -6,6 +6,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use reqwest::Url;
+
 use crate::api::{anonymous_client, failure_reason};
 use crate::clock::Deadline;
 use crate::context::Context;
@@ -13,7 +15,7 @@ use crate::error::CommandError;
 use crate::file;
 use crate::report::{Report, Style};
 use crate::runtime::Runtime;
-use crate::settings::{HeartbeatUrl, Proxy, Roots};
+use crate::settings::{Proxy, Roots};
 use crate::text::sanitize_untruncated;
 
 /// Time limit for the whole call.
@@ -25,12 +27,14 @@ const MAX_SUMMARY: usize = 1000;
 /// Calls the heartbeat URL, if there is one, with the exit code and a summary of a run.
 pub(crate) fn send_heartbeat(report: &Report, context: &Context) -> Result<(), String> {
     let Some(url) = &context.configuration().heartbeat_url else { return Ok(()) };
-    let (proxy, roots) = (url.proxy(&context.env).map_err(not_called)?, Roots::of_system(&context.env));
-    let (url, exit_code, summary) = (url.clone(), report.exit_code(), summary(report));
+    let (exit_code, summary) = (report.exit_code(), summary(report));
+    let url = url.with_exit_code(exit_code);
+    let proxy = Proxy::find(&url, None, &context.env).map_err(not_called)?;
+    let roots = Roots::of_system(&context.env);
     log::info!("calling heartbeat_url with exit code {exit_code}");
     let (sender, receiver) = mpsc::channel();
     // On a separate thread: after a panic, the current one may be inside a runtime.
-    let call = move || sender.send(call(&url, exit_code, summary, proxy.as_ref(), &roots, TIMEOUT));
+    let call = move || sender.send(call(url, summary, proxy.as_ref(), &roots, TIMEOUT));
     thread::Builder::new().spawn(call).map_err(|error| not_called(file::reason(&error)))?;
     // Not joined: if that thread panics as well, it waits for the exit.
     receiver.recv_timeout(TIMEOUT).unwrap_or_else(|_| Err(timed_out()))
@@ -45,14 +49,13 @@ fn timed_out() -> String {
 }
 
 fn call(
-    url: &HeartbeatUrl,
-    exit_code: u8,
+    url: Url,
     summary: String,
     proxy: Option<&Proxy>,
     roots: &Roots,
     timeout: Duration,
 ) -> Result<(), String> {
-    let (deadline, url) = (Deadline::after(timeout), url.with_exit_code(exit_code));
+    let deadline = Deadline::after(timeout);
     let client = anonymous_client(roots, url.scheme() == "http", proxy, deadline).map_err(not_called)?;
     let request = client.post(url).header("Content-Type", "text/plain; charset=utf-8").body(summary);
     let runtime = Runtime::new().map_err(not_called)?;
@@ -93,7 +96,7 @@ mod tests {
         let receiver = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let url = format!("http://{}", receiver.local_addr().unwrap()).parse().unwrap();
         let roots = Roots::of_system(&Env::default());
-        let result = call(&url, 0, String::new(), None, &roots, Duration::from_millis(100));
+        let result = call(url, String::new(), None, &roots, Duration::from_millis(100));
         assert_eq!(result.unwrap_err(), "heartbeat_url did not respond within 10 seconds");
     }
 

@@ -7,8 +7,6 @@ use std::str::FromStr;
 use reqwest::Url;
 use serde::Serialize;
 
-use super::{Proxy, SettingsError};
-use crate::env::Env;
 use crate::names::Domain;
 
 /// Base URL of the service: https, or plain http on loopback; without credentials; ends in a slash.
@@ -89,11 +87,6 @@ impl HeartbeatUrl {
             segments.pop_if_empty().push(&exit_code.to_string());
         }
         url
-    }
-
-    /// The proxy through which it is called; `None`: directly.
-    pub(crate) fn proxy(&self, env: &Env) -> Result<Option<Proxy>, SettingsError> {
-        Proxy::find(&self.0, None, env)
     }
 }
 

@@ -40,7 +40,7 @@ const MALFORMED: &str = "expected http://HOST:PORT or https://HOST:PORT";
 
 impl Proxy {
     /// The proxy for requests to a URL; `None` if they are sent directly.
-    pub(super) fn find(target: &Url, setting: Option<&ProxySetting>, env: &Env) -> Result<Option<Self>> {
+    pub(crate) fn find(target: &Url, setting: Option<&ProxySetting>, env: &Env) -> Result<Option<Self>> {
         // A proxy could read a plain request, and loopback needs none.
         if target.scheme() == "http" {
             return Ok(None);
