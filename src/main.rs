@@ -74,7 +74,8 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
         exit_after(limit, ui);
     }
     let confirm = |question: &str| ui.confirm(question);
-    let report = cmd::run(command_line, context, ui.is_interactive().then_some(&confirm), &ui);
+    let progress = move |phase| ui.show_progress(phase);
+    let report = cmd::run(command_line, context, ui.is_interactive().then_some(&confirm), &progress);
     ui.claim_output();
     let exit_code = match ui.print_report(&report) {
         Ok(()) => report.exit_code(),

@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-/// Receives the progress of a run; `&()` ignores it.
-pub trait Progress: Sync {
-    /// A phase begins or goes on.
-    fn enter(&self, phase: Phase);
-}
+/// Receives the phases of a run: each begins or goes on.
+pub(crate) type Progress = dyn Fn(Phase) + Sync;
 
 /// What a run is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +30,4 @@ pub enum Phase {
         done: usize,
         total: usize,
     },
-}
-
-impl Progress for () {
-    fn enter(&self, _phase: Phase) {}
 }

@@ -11,7 +11,7 @@ use std::thread::{self, ThreadId};
 use crate::env::Env;
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::file;
-use crate::progress::{Phase, Progress};
+use crate::progress::Phase;
 use crate::report::{Report, Style, error_lines, warning_line};
 use crate::text::ascii;
 
@@ -50,6 +50,13 @@ impl Ui {
         let this = thread::current().id();
         while *OWNER.get_or_init(|| this) != this {
             thread::park();
+        }
+    }
+
+    /// Shows progress on standard error if that is a terminal.
+    pub fn show_progress(&self, phase: Phase) {
+        if self.shows_progress {
+            progress_line::show(phase);
         }
     }
 
@@ -146,15 +153,6 @@ fn encode(text: &str, style: Style) -> Cow<'_, str> {
 /// Writes and flushes the text. Errors of standard error are ignored: there is nowhere left to report them.
 fn write(mut stream: impl io::Write, text: &str) -> io::Result<()> {
     stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
-}
-
-/// Shows progress on standard error if that is a terminal.
-impl Progress for Ui {
-    fn enter(&self, phase: Phase) {
-        if self.shows_progress {
-            progress_line::show(phase);
-        }
-    }
 }
 
 impl log::Log for Ui {

@@ -25,7 +25,7 @@ use crate::state::{self, Given, Origin, RunOptions};
 pub(crate) fn run(
     args: &DeployArgs,
     context: &Context,
-    progress: &dyn Progress,
+    progress: &Progress,
     report: &mut Report,
 ) -> Result<()> {
     if !args.dry_run && !args.certificate.is_given() && source::is_certbot_post_hook(&context.env) {
@@ -43,7 +43,7 @@ pub(crate) fn deploy(
     args: &DeployArgs,
     (targets, origin): (Vec<(Source, Option<&LineageEntry>)>, Origin),
     context: &Context,
-    progress: &dyn Progress,
+    progress: &Progress,
     report: &mut Report,
 ) -> Result<()> {
     // If nothing can be sent, the deployments can still be recorded.
@@ -96,7 +96,7 @@ struct Run<'a> {
     origin: Origin,
     given: Given,
     state_dir: Option<PathBuf>,
-    progress: &'a dyn Progress,
+    progress: &'a Progress,
     start: Start,
     /// Why nothing can be sent.
     fault: Option<RuntimeError>,

@@ -24,7 +24,7 @@ pub fn run(
     command_line: &CommandLine,
     context: &Context,
     confirm: Confirm<'_>,
-    progress: &dyn Progress,
+    progress: &Progress,
 ) -> Report {
     let mut report = Report::new(command_line.name);
     let to = &mut report;

@@ -20,7 +20,7 @@ use crate::sync::{self, SyncOptions};
 use crate::text::sanitize;
 
 /// Processes all lineages of the host, records the result, and sends the heartbeat.
-pub(crate) fn run(args: &SyncArgs, context: &Context, progress: &dyn Progress, report: &mut Report) {
+pub(crate) fn run(args: &SyncArgs, context: &Context, progress: &Progress, report: &mut Report) {
     let options = SyncOptions {
         flags: &args.settings,
         splay: Duration::from_secs(args.splay),
@@ -59,7 +59,7 @@ fn record(args: &SyncArgs, context: &Context, report: &Report) -> Result<(), Wri
 pub(crate) fn run_one(
     source: &Source,
     context: &Context,
-    progress: &dyn Progress,
+    progress: &Progress,
     report: &mut Report,
 ) -> Result<()> {
     let configuration = context.configuration().require_valid()?;

@@ -66,7 +66,7 @@ pub(crate) struct Deployment<'a> {
     /// The account as listed before; `None` lists it.
     pub(crate) account: Option<&'a AccountSnapshot>,
     pub(crate) deadline: Deadline,
-    pub(crate) progress: &'a dyn Progress,
+    pub(crate) progress: &'a Progress,
 }
 
 /// A vetted certificate, and what its deployment needs.
@@ -96,7 +96,7 @@ impl Deployment<'_> {
         clients: &ClientCache,
         report: &mut Report,
     ) -> Result<()> {
-        self.progress.enter(Phase::Checking);
+        (self.progress)(Phase::Checking);
         if let Some(key) = self.source.files.key.as_ref().filter(|key| file::is_open_to_others(key)) {
             // A mounted secret may have to be readable by others, so this is not an error.
             report.warnings.push(format!("others can read the private key {}", text::path(key)));
@@ -135,7 +135,7 @@ impl Deployment<'_> {
             }
             return Ok(());
         }
-        self.progress.enter(Phase::Reading);
+        (self.progress)(Phase::Reading);
         let own;
         let listing = if let Some(account) = self.account {
             &account.listing

@@ -75,7 +75,7 @@ impl Polling<'_> {
     fn show(&self, sites: &[PendingSite<'_>]) {
         let limit = self.rollout.settings.wait;
         let is_pushed = sites.iter().all(|site| site.stored.is_err() || site.is_pushed());
-        self.rollout.deployment.progress.enter(if is_pushed {
+        (self.rollout.deployment.progress)(if is_pushed {
             let served = sites.iter().filter(|site| site.view.is_served()).count();
             Phase::Verifying { served, sites: sites.len(), limit }
         } else {

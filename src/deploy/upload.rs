@@ -34,7 +34,7 @@ impl Rollout<'_> {
         listing: &IndexedListing,
         report: &mut Report,
     ) -> Vec<UploadResult> {
-        self.deployment.progress.enter(Phase::Uploading { uploads: uploads.len() });
+        (self.deployment.progress)(Phase::Uploading { uploads: uploads.len() });
         let body = self.upload_body();
         let sent = uploads.iter().map(|upload| self.client.upload(&body, upload.domain));
         let answers: Vec<_> = stream::iter(sent).buffered(MAX_CONCURRENT_REQUESTS).collect().await;
@@ -58,7 +58,7 @@ impl Rollout<'_> {
     /// the service rejects it, the others would fail for the same reason, and the private key is not sent again.
     pub(super) async fn upload_only(&self, report: &mut Report) {
         let domains = self.deployment.domains;
-        self.deployment.progress.enter(Phase::Uploading { uploads: domains.len() });
+        (self.deployment.progress)(Phase::Uploading { uploads: domains.len() });
         let Some((first, rest)) = domains.split_first() else { return };
         let body = self.upload_body();
         let answer = self.client.upload(&body, first).await;

@@ -48,7 +48,7 @@ pub(crate) struct SyncOptions<'a> {
 }
 
 /// Processes all lineages of the host.
-pub(crate) fn run(options: &SyncOptions<'_>, context: &Context, progress: &dyn Progress) -> Result<Summary> {
+pub(crate) fn run(options: &SyncOptions<'_>, context: &Context, progress: &Progress) -> Result<Summary> {
     let configuration = context.configuration();
     let layers = Layers::new(options.flags, &context.env, configuration);
     layers.require_valid()?;
@@ -106,7 +106,7 @@ pub(crate) fn run(options: &SyncOptions<'_>, context: &Context, progress: &dyn P
 pub(crate) fn run_one(
     (source, entry): (&Source, Option<&LineageEntry>),
     context: &Context,
-    progress: &dyn Progress,
+    progress: &Progress,
 ) -> Result<Option<Summary>> {
     let (configuration, flags) = (context.configuration(), Layer::default());
     let layers = Layers::new(&flags, &context.env, configuration);
@@ -209,8 +209,8 @@ impl<'a> Sync<'a> {
     }
 
     /// Lists each account once, all at the same time, and deploys or checks each lineage as needed.
-    async fn deploy(self, progress: &dyn Progress) -> Summary {
-        progress.enter(Phase::Reading);
+    async fn deploy(self, progress: &Progress) -> Summary {
+        progress(Phase::Reading);
         let stores = Arc::default();
         let Self { examiner, accounts, deployments, mut summary, .. } = self;
         let lists = accounts.iter().map(|(settings, _)| list_account(settings, &deployments, &stores));
@@ -261,13 +261,13 @@ impl<'a> Sync<'a> {
             conflicting.extend(later.into_iter().map(|lineage| (account, lineage)));
         }
         let (mut done, total) = (0, independent.len() + conflicting.len());
-        progress.enter(Phase::Lineages { done, total });
+        progress(Phase::Lineages { done, total });
         // Several deployments at once have no common phase.
-        let progress_of_each: &dyn Progress = if total == 1 { progress } else { &() };
+        let progress_of_each: &Progress = if total == 1 { progress } else { &|_| {} };
         let workers = Workers { examiner: &examiner, progress: progress_of_each };
         let mut on_done = |Candidate { name, reason, .. }: Candidate<'_>, result, report| {
             done += 1;
-            progress.enter(Phase::Lineages { done, total });
+            progress(Phase::Lineages { done, total });
             if let Some(result) = result {
                 summary.add(&name, result, reason.filter(|_| result != LineageResult::Gone), report);
             }

@@ -85,7 +85,7 @@ pub(super) enum Ended {
 pub(super) struct Workers<'w, 'a> {
     pub(super) examiner: &'w Examiner<'a>,
     /// Progress of each deployment.
-    pub(super) progress: &'w dyn Progress,
+    pub(super) progress: &'w Progress,
 }
 
 /// A lineage to deploy, with its account.

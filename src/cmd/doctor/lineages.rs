@@ -109,7 +109,7 @@ impl HostLineage {
             dry_run: true,
             account: snapshot,
             deadline: Deadline::after(self.settings.timeout),
-            progress: &(),
+            progress: &|_| {},
         };
         let mut journal = Journal::read_only(&self.source, None, &mut report);
         let result = deployment.run(&mut journal, &account.clients, &mut report).await;
