@@ -79,16 +79,6 @@ impl ErrorKind {
 pub(crate) trait Diagnostic: Display {
     /// The failure as the user sees it.
     fn diagnose(&self) -> CommandError;
-
-    /// The failure class.
-    fn kind(&self) -> ErrorKind {
-        self.diagnose().kind
-    }
-
-    /// What the user can do.
-    fn hint(&self) -> Option<Hint> {
-        self.diagnose().hint.map(|hint| *hint)
-    }
 }
 
 /// One failure as the user sees it.

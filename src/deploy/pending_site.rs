@@ -115,7 +115,9 @@ impl<'p> PendingSite<'p> {
     /// Whether reading the site may show anything new. A failed upload may have been stored all the same, unless the
     /// service was not reached or rejected the API key.
     pub(super) fn is_worth_reading(&self) -> bool {
-        !self.stored.is_err_and(|failed| matches!(failed.kind(), ErrorKind::Denied | ErrorKind::Config))
+        !self
+            .stored
+            .is_err_and(|failed| matches!(failed.diagnose().kind(), ErrorKind::Denied | ErrorKind::Config))
     }
 
     /// Whether waiting longer cannot change the verdict.

@@ -43,7 +43,7 @@ impl Rollout<'_> {
             let mut result = self.record(upload.domain, answer, Some(listing), report);
             // One site that the service refuses must not keep the certificate from the others.
             for domain in &upload.alternatives {
-                if !result.as_ref().is_err_and(|failed| failed.kind() == ErrorKind::Service) {
+                if !result.as_ref().is_err_and(|failed| failed.diagnose().kind() == ErrorKind::Service) {
                     break;
                 }
                 let answer = self.client.upload(&body, domain).await;
@@ -62,8 +62,9 @@ impl Rollout<'_> {
         let Some((first, rest)) = domains.split_first() else { return };
         let body = self.upload_body();
         let answer = self.client.upload(&body, first).await;
-        let is_rejected =
-            |failed: &&RequestError| matches!(failed.kind(), ErrorKind::Denied | ErrorKind::Config);
+        let is_rejected = |failed: &&RequestError| {
+            matches!(failed.diagnose().kind(), ErrorKind::Denied | ErrorKind::Config)
+        };
         let rejected = answer.as_ref().err().filter(is_rejected);
         let not_tried = rejected.map(|reason| format!("not tried: {reason}"));
         let mut sites = vec![self.report_upload(first, answer, report)];

@@ -86,7 +86,7 @@ pub(crate) fn run(options: &SyncOptions<'_>, context: &Context, progress: &Progr
             None => {
                 let message = format!("{error}; its lineage was not checked");
                 let failure = CommandError::new(ErrorKind::Config, message);
-                summary.fail(1, error.hint().into_iter().fold(failure, CommandError::hint));
+                summary.fail(1, error.diagnose().advice().into_iter().fold(failure, CommandError::hint));
             }
             // It was deployed, because it is configured.
             Some(DamagedFile { lineage, path, .. }) if store.has(lineage) => {

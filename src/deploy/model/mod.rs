@@ -206,7 +206,7 @@ impl ModelDeployment<'_> {
     fn upload(&self, world: &mut World, upload: &Upload<'_>, report: &mut Report) -> UploadResult {
         let mut result = self.upload_for(world, upload.domain, report);
         for domain in &upload.alternatives {
-            if !result.as_ref().is_err_and(|failed| failed.kind() == ErrorKind::Service) {
+            if !result.as_ref().is_err_and(|failed| failed.diagnose().kind() == ErrorKind::Service) {
                 break;
             }
             result = self.upload_for(world, domain, report);
