@@ -144,11 +144,9 @@ impl<'a> Session<'a> {
 
     /// Reads a site after a request that may have changed it.
     pub(super) async fn reread(&self, id: u64) -> Result<ApiObject<Site>> {
+        let gone = || format!("site {id} existed before the request and is gone now (404)");
         self.client.site(id).await.map_err(|cause| match cause.refused_status() {
-            Some(404) => {
-                let message = format_args!("site {id} existed before the request and is gone now (404)");
-                CommandError::new(ErrorKind::Service, message).hint(LIST_SITES_HINT)
-            }
+            Some(404) => CommandError::new(ErrorKind::Service, gone()).hint(LIST_SITES_HINT),
             _ => {
                 failed(format_args!("the service accepted the request, but site {id} cannot be read"), &cause)
             }

@@ -35,8 +35,15 @@ impl Session<'_> {
             }
         }
         if ignored.is_empty() {
-            let wanted = sent.get("cert_id").map(binding::record);
-            return wanted.map_or(Ok(()), |wanted| require_binding(site, wanted));
+            let Some(wanted) = sent.get("cert_id").map(binding::record) else { return Ok(()) };
+            let bound = match (site.known.cert_id, &site.known.unreadable_cert_id) {
+                (_, Some(unreadable)) => format!("a cert_id that cannot be read ({unreadable})"),
+                (found, None) if found == wanted => return Ok(()),
+                (Some(id), None) => format!("certificate {id}"),
+                (None, None) => "no certificate".into(),
+            };
+            let found = format_args!("{} is bound to {bound}", label(site));
+            return Err(contradiction(found, "the change was saved"));
         }
         let others = match saved().map(|(name, _)| name).collect::<Vec<_>>().as_slice() {
             [] => "no other field was sent".to_owned(),
@@ -86,17 +93,6 @@ impl Session<'_> {
         self.report.push(format!("{}: the configuration has reached the edge", label(site)));
         Ok(())
     }
-}
-
-/// Fails if the saved site is not bound to the record.
-fn require_binding(site: &ApiObject<Site>, wanted: Option<u64>) -> Result<()> {
-    let bound = match (site.known.cert_id, &site.known.unreadable_cert_id) {
-        (_, Some(unreadable)) => format!("a cert_id that cannot be read ({unreadable})"),
-        (found, None) if found == wanted => return Ok(()),
-        (Some(id), None) => format!("certificate {id}"),
-        (None, None) => "no certificate".into(),
-    };
-    Err(contradiction(format_args!("{} is bound to {bound}", label(site)), "the change was saved"))
 }
 
 /// Whether a field was saved as sent. The service may add to objects, and has several spellings of "none".

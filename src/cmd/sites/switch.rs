@@ -1,7 +1,6 @@
 //! `edgecert sites enable` and `disable`. A successful response proves nothing, so the site is read afterwards.
 
 use super::label;
-use crate::api::{ApiObject, RequestError, Site};
 use crate::cli::{SiteArgs, SiteName};
 use crate::cmd::session::{CONTRADICTION_HINT, SEE_REASON_HINT, Session, is_refused, not_done};
 use crate::context::Context;
@@ -35,12 +34,24 @@ pub(super) async fn run(
     };
     session.report.set("site", &site.json);
     if !site.json.contains_key("enabled") {
-        session
-            .report
-            .warnings
-            .push(format!("the service does not show whether {} is {state}", label(&site)));
+        let warning = format!("the service does not show whether {} is {state}", label(&site));
+        session.report.warnings.push(warning);
     } else if site.known.enabled != enabled {
-        return Err(not_switched(&site, refusal.as_ref()));
+        let found = match &site.known.disabled_reason {
+            _ if site.known.enabled => "enabled".to_owned(),
+            Some(reason) => format!("disabled by the system: {}", sanitize(reason)),
+            None => "disabled, and the service gives no reason".to_owned(),
+        };
+        let hint = match refusal {
+            _ if enabled => {
+                "check whether the package is expired or used up; top it up, renew it or extend it first"
+            }
+            Some(_) => SEE_REASON_HINT,
+            None => CONTRADICTION_HINT,
+        };
+        let reason = refusal.map(|refusal| format!(" ({})", refusal.error)).unwrap_or_default();
+        let message = format_args!("{} is still {found}{reason}", label(&site));
+        return Err(CommandError::new(ErrorKind::Service, message).hint(hint));
     }
     if let Some(refusal) = refusal {
         session.report.warnings.push(format!("{}, but {} is {state}", refusal.error, label(&site)));
@@ -48,23 +59,4 @@ pub(super) async fn run(
     let effect = if enabled { "the edge follows within seconds" } else { "acceleration has stopped" };
     session.report.push(format!("{}: {state}; {effect}", label(&site)));
     session.finish(args.wait, &mut site).await
-}
-
-/// A site whose state did not change.
-fn not_switched(site: &ApiObject<Site>, refusal: Option<&RequestError>) -> CommandError {
-    let found = match &site.known.disabled_reason {
-        _ if site.known.enabled => "enabled".to_owned(),
-        Some(reason) => format!("disabled by the system: {}", sanitize(reason)),
-        None => "disabled, and the service gives no reason".to_owned(),
-    };
-    let hint = match refusal {
-        _ if !site.known.enabled => {
-            "check whether the package is expired or used up; top it up, renew it or extend it first"
-        }
-        Some(_) => SEE_REASON_HINT,
-        None => CONTRADICTION_HINT,
-    };
-    let reason = refusal.map(|refusal| format!(" ({})", refusal.error)).unwrap_or_default();
-    let message = format_args!("{} is still {found}{reason}", label(site));
-    CommandError::new(ErrorKind::Service, message).hint(hint)
 }
