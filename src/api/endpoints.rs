@@ -83,7 +83,7 @@ impl Client {
     pub(crate) async fn site(&self, id: u64) -> Result<ApiObject<Site>, RequestError> {
         let parse = move |json: &Value| ApiObject::of_site(json).filter(|site| site.known.id == id);
         let request = Request::new(Method::GET, format!("/api/sites/{id}"));
-        self.call(&request, move |response, _| response.read(parse)).await
+        self.call(&request, |response: Response, _| response.read(parse)).await
     }
 
     /// `POST /api/sites` (section 4.6). Sent once: if the response were lost, a second request would be refused
@@ -91,7 +91,7 @@ impl Client {
     pub(crate) async fn create_site(&self, fields: &Map<String, Value>) -> Result<SavedSite, RequestError> {
         let request =
             Request { is_sent_once: true, ..Request::post("/api/sites", json!(fields).to_string()) };
-        self.call(&request, |response, _| response.read(SavedSite::from_json)).await
+        self.call(&request, |response: Response, _| response.read(SavedSite::from_json)).await
     }
 
     /// `POST /api/sites/{id}/update` (section 4.7). Repeating it is safe.
@@ -101,7 +101,7 @@ impl Client {
         fields: &Map<String, Value>,
     ) -> Result<SavedSite, RequestError> {
         let request = Request::post(format!("/api/sites/{id}/update"), json!(fields).to_string());
-        self.call(&request, |response, _| response.read(SavedSite::from_json)).await
+        self.call(&request, |response: Response, _| response.read(SavedSite::from_json)).await
     }
 
     /// `POST /api/sites/{id}/enable` or `…/disable` (section 4.8). Repeating it is safe. Success proves nothing: the

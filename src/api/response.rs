@@ -1,6 +1,7 @@
 //! A response as it arrived. Its JSON and its text are private and are released only after redaction; a downloaded
 //! private key is the one exception.
 
+use std::mem;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -24,12 +25,8 @@ pub(super) struct Response<T = Value> {
     /// Its JSON, or why it is not used. It may hold secrets.
     outline: Result<Value, JsonError>,
     arrays: Vec<Items<T>>,
-    text: Text,
-}
-
-/// The start of a response, for messages. It may hold secrets.
-struct Text {
     status: u16,
+    /// Its first bytes, for messages. They may hold secrets.
     start: Vec<u8>,
     redactor: Arc<Redactor>,
     is_quoted: bool,
@@ -61,29 +58,25 @@ impl<T: Element> Response<T> {
             reader.receive().await;
         }
         let Reader { start, arrays, .. } = reader;
-        Self { outline, arrays, text: Text { status, start, redactor, is_quoted } }
+        Self { outline, arrays, status, start, redactor, is_quoted }
     }
 }
 
 impl<T: Listed> Response<T> {
     /// Reads a list of sites or records.
-    pub(super) fn list(self) -> Result<List<T>, AttemptError> {
+    pub(super) fn list(mut self) -> Result<List<T>, AttemptError> {
         if self.outline == Err(JsonError::TooLarge) {
             return Err(AttemptError::TooLarge);
         }
-        self.text.read(self.outline, |outline| List::new(outline, self.arrays))
+        let arrays = mem::take(&mut self.arrays);
+        self.read(|outline| List::new(outline, arrays))
     }
 }
 
 impl Response {
     /// The service's message in an error: the reason in the JSON, or else the start of the body.
-    pub(super) fn message(self) -> String {
-        self.text.message(self.outline.ok().as_ref())
-    }
-
-    /// Reads a success; `None` from `parse` means that it is not what the endpoint returns.
-    pub(super) fn read<T>(self, parse: impl FnOnce(&Value) -> Option<T>) -> Result<T, AttemptError> {
-        self.text.read(self.outline, parse)
+    pub(super) fn error_message(self) -> String {
+        self.message(self.outline.as_ref().ok())
     }
 
     /// Reads the response to an upload. An unusable one that is JSON is final: the upload may have been carried out, and a
@@ -98,37 +91,31 @@ impl Response {
     }
 
     /// Reads the downloaded record with this ID, and its key.
-    pub(super) fn download(self, id: u64) -> Result<Download, AttemptError> {
-        let Self { outline, text, .. } = self;
-        let json = text.require_ok(outline)?;
+    pub(super) fn download(mut self, id: u64) -> Result<Download, AttemptError> {
+        let json = self.take_json()?;
         let is_wanted =
             |download: &Download| download.json.get("id").is_none_or(|found| wire::id(found) == Some(id));
-        let download = Download::from_json(&json, &text.redactor).filter(is_wanted);
-        download.ok_or_else(|| text.invalid(text.message(Some(&json))))
+        let download = Download::from_json(&json, &self.redactor).filter(is_wanted);
+        download.ok_or_else(|| self.invalid(self.message(Some(&json))))
     }
 
     /// Accepts any body, even an empty one, unless it says that the request was not carried out.
-    pub(super) fn check_ok(self) -> Result<(), AttemptError> {
-        match self.outline {
-            Err(JsonError::Syntax) => Ok(()),
-            json => self.text.require_ok(json).map(drop),
-        }
+    pub(super) fn check_ok(mut self) -> Result<(), AttemptError> {
+        if self.outline == Err(JsonError::Syntax) { Ok(()) } else { self.take_json().map(drop) }
     }
 }
 
-impl Text {
-    fn read<T>(
-        &self,
-        json: Result<Value, JsonError>,
-        parse: impl FnOnce(&Value) -> Option<T>,
-    ) -> Result<T, AttemptError> {
-        let mut json = self.require_ok(json)?;
+impl<T> Response<T> {
+    /// Reads a success; `None` from `parse` means that it is not what the endpoint returns.
+    pub(super) fn read<R>(mut self, parse: impl FnOnce(&Value) -> Option<R>) -> Result<R, AttemptError> {
+        let mut json = self.take_json()?;
         self.redactor.clean_json(&mut json);
         parse(&json).ok_or_else(|| self.invalid(self.message(Some(&json))))
     }
 
-    fn require_ok(&self, json: Result<Value, JsonError>) -> Result<Value, AttemptError> {
-        match json {
+    /// Takes the JSON of a success.
+    fn take_json(&mut self) -> Result<Value, AttemptError> {
+        match mem::replace(&mut self.outline, Ok(Value::Null)) {
             Ok(json) if json.get("ok") == Some(&Value::Bool(false)) => {
                 Err(AttemptError::NotOk { message: self.message(Some(&json)) })
             }

@@ -175,7 +175,7 @@ impl Client {
         let result = if status.is_success() {
             self.receive(request, response).await
         } else {
-            let message = self.receive(request, response).await?.message();
+            let message = self.receive(request, response).await?.error_message();
             Err(self.failure(status.as_u16(), &headers, message))
         };
         log::info!("{request}: {status}");
