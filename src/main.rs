@@ -49,7 +49,7 @@ fn fail_usage(error: UsageError, arguments: &[OsString], env: Env, ui: Ui) -> u8
     if !json || is_check {
         ui.print_to_stderr(&format!("edgecert: {}", error.text));
     }
-    let report = if is_check { cmd::failed_check(&error.to_string(), "") } else { error.report() };
+    let report = if is_check { cmd::failed_check(&error.message(), "") } else { error.report() };
     if json || is_check {
         let _ = ui.print_report(&report);
     }

@@ -162,16 +162,14 @@ impl UsageError {
     /// The error as a report.
     pub fn report(&self) -> Report {
         let mut report = Report::new(self.command);
-        report.fail(CommandError::new(ErrorKind::Usage, self));
+        report.fail(CommandError::new(ErrorKind::Usage, self.message()));
         report
     }
-}
 
-impl std::fmt::Display for UsageError {
-    /// Writes the message on one line; clap lists missing arguments on lines of their own.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    /// The message on one line; clap lists missing arguments on lines of their own.
+    pub fn message(&self) -> String {
         let lines = self.text.lines().map(str::trim).take_while(|line| !line.is_empty());
-        f.write_str(lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: "))
+        lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_owned()
     }
 }
 
