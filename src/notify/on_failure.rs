@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use crate::clock::Deadline;
 use crate::env::Env;
+use crate::error::sentence;
 use crate::file;
 use crate::report::Report;
 use crate::settings::Program;
@@ -48,10 +49,8 @@ pub(super) fn run(program: &Program, report: &Report, env: &Env, print: &dyn Fn(
         return Err(format!("{not_run}, because it started this run itself"));
     }
     // Another user could make this one run any program.
-    program.trust().map_err(|distrust| {
-        let remedy = distrust.hint.as_ref().map(ToString::to_string).unwrap_or_default();
-        format!("{not_run}: {distrust}; {remedy}")
-    })?;
+    let trusted = program.trust();
+    trusted.map_err(|distrust| format!("{not_run}: {}", sentence(&distrust, distrust.hint.as_ref())))?;
     let mut command = Command::new(&program.name);
     let inherited = INHERITED_VARIABLES.iter().filter_map(|name| Some((OsStr::new(name), env.raw(name)?)));
     command.args(&program.arguments).env_clear().envs(inherited.chain(env.with_prefix("LC_")));

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::error::ErrorKind;
+use crate::hint::sentence;
 use crate::report::{Cell, Report, Table};
 use crate::settings::{self, EffectiveSetting, Layer};
 use crate::text;
@@ -26,8 +27,7 @@ pub(super) fn list(flags: &Layer, context: &Context, report: &mut Report) {
         let lineage = setting.lineage.as_deref().unwrap_or("-");
         table.row([&setting.key, value, &setting.origin, lineage].map(Cell::from));
         if let Some(error) = &setting.error {
-            let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-            table.note(&text::sanitize(&format!("{error}{hint}")));
+            table.note(&text::sanitize(&sentence(error, error.hint.as_ref())));
         }
     }
     report.push(table);

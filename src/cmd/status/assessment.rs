@@ -10,6 +10,7 @@ use time::{Duration, OffsetDateTime};
 use super::fleet::{DiskStatus, EdgeOutcome, Fleet, LineageStatus, Pending, SiteStatus, Subject};
 use crate::cli::{LAG, MonitoringArgs, SYNC_AGE, TIME_LEFT, Threshold};
 use crate::error::ErrorKind;
+use crate::hint::sentence;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::state::{LastSync, RunResult, SiteState, StateError, SyncRecord};
@@ -350,8 +351,7 @@ impl<'a> Problem<'a> {
 
     /// The text with the cause and what helps.
     pub(super) fn sentence(&self) -> String {
-        let hint = self.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-        format!("{}{}{hint}", self.text, self.detail)
+        sentence(format_args!("{}{}", self.text, self.detail), self.hint)
     }
 
     fn because(self, reason: Option<impl Display>) -> Self {
