@@ -4,6 +4,7 @@ mod early_exit;
 
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use edgecert::cli::{CommandLine, Invocation, UsageError, command_name, is_monitoring, wants_json};
@@ -53,9 +54,10 @@ fn fail_usage(error: UsageError, arguments: &[OsString], env: Env, ui: Ui) -> u8
     if json || is_check {
         let _ = ui.print_report(&report);
     }
-    if error.is_from_hook {
+    // On a terminal, the user sees it.
+    if error.is_from_hook && !io::stderr().is_terminal() {
         let context = Context::new(env, error.config, ui.style());
-        if let Err(error) = notify::report_usage_error(&report, &context, &|text| ui.print_to_stderr(text)) {
+        if let Err(error) = notify::send(&report, &context, &|text| ui.print_to_stderr(text)) {
             warn(ui, &error, Some(report.command()));
         }
     }

@@ -9,7 +9,6 @@ mod log_entry;
 mod on_failure;
 mod system_log;
 
-use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::context::Context;
@@ -43,17 +42,13 @@ pub fn report_panic(report: &Report, context: &Context, print: &dyn Fn(&str)) {
     let _ = send(report, context, print);
 }
 
-/// Reports the usage error of a hook, unless the user sees it on a terminal.
-pub fn report_usage_error(report: &Report, context: &Context, print: &dyn Fn(&str)) -> Result<(), String> {
-    if io::stderr().is_terminal() { Ok(()) } else { send(report, context, print) }
-}
-
 /// Writes a warning about a run to the system log.
 pub fn log_warning(command: &str, warning: &str) {
     system_log::write(&[LogEntry::warning(command, warning.to_owned())]);
 }
 
-fn send(report: &Report, context: &Context, print: &dyn Fn(&str)) -> Result<(), String> {
+/// Reports a result like [`report`], also a usage error.
+pub fn send(report: &Report, context: &Context, print: &dyn Fn(&str)) -> Result<(), String> {
     // Before the program runs, which may take long.
     system_log::write(&log_entry::entries(report));
     match &context.configuration().on_failure {
