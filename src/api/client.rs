@@ -26,7 +26,8 @@ pub(crate) struct Client {
     pub(super) service: Arc<Service>,
     /// The secrets that responses must not repeat.
     pub(super) redactor: Arc<Redactor>,
-    pub(super) skew: Cell<Option<time::Duration>>,
+    /// How far this host's clock is ahead of the service's; `None` until a response has a `Date`.
+    pub(crate) skew: Cell<Option<time::Duration>>,
     pub(super) deadline: Deadline,
     /// Limit for each request.
     pub(super) max_attempts: u32,
@@ -57,11 +58,6 @@ impl Client {
             disabled_reason: site.disabled_reason.as_deref().map(|text| self.clean(text).into()),
             ..site.clone()
         }
-    }
-
-    /// How far this host's clock is ahead of the service's; `None` until a response has a `Date`.
-    pub(crate) fn skew(&self) -> Option<time::Duration> {
-        self.skew.get()
     }
 
     /// Sends a request and reads the response, given the number of attempts, and repeats that until it succeeds, fails for

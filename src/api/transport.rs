@@ -115,7 +115,13 @@ impl Client {
     /// Sends a request once, as soon as the limits permit it, and receives the response.
     pub(super) async fn send<T: Element>(&self, request: &Request) -> Result<Response<T>, AttemptError> {
         let Service { peer, limits, connect, connection, .. } = &*self.service;
-        let _permit = limits.acquire(self.deadline).await.map_err(|pause| self.not_sent(pause))?;
+        let _permit = limits.acquire(self.deadline).await.map_err(|pause| match pause {
+            Duration::ZERO => AttemptError::timed_out(peer),
+            pause => {
+                let message = "it asks for a pause beyond the deadline".into();
+                AttemptError::Unavailable { status: 429, retry_after: Some(pause), message }
+            }
+        })?;
         let current = || connection.lock().unwrap_or_else(PoisonError::into_inner);
         let used = Arc::clone(&current());
         let attempt = timeout(self.deadline.left(), self.send_on(&used, request)).await;
@@ -135,15 +141,6 @@ impl Client {
             }
         }
         result
-    }
-
-    /// The error of a request that the limits cannot admit before the deadline.
-    fn not_sent(&self, pause: Duration) -> AttemptError {
-        if pause.is_zero() {
-            return AttemptError::timed_out(&self.service.peer);
-        }
-        let message = "it asks for a pause beyond the deadline".into();
-        AttemptError::Unavailable { status: 429, retry_after: Some(pause), message }
     }
 
     async fn send_on<T: Element>(

@@ -49,7 +49,7 @@ impl Account {
             }
             Err(error) => vec![request_failed(&error.error)],
         };
-        findings.extend(client.skew().map(check_clock));
+        findings.extend(client.skew.get().map(check_clock));
         findings.into_iter().map(|finding| self.named(finding)).collect()
     }
 
