@@ -101,11 +101,12 @@ impl Report {
         self.verdict = Some((exit_code, message));
     }
 
-    /// Records the findings; warnings among them are also warnings of the report.
-    pub(crate) fn add_findings(&mut self, findings: &[Finding]) {
-        self.deployed.checks = findings.to_vec();
+    /// Records the findings; warnings and failures among them are also those of the report.
+    pub(crate) fn add_findings(&mut self, findings: Vec<Finding>) {
         let warnings = findings.iter().filter(|finding| finding.status == Status::Warn);
         self.warnings.extend(warnings.map(Finding::sentence));
+        self.deployed.checks = findings;
+        self.fail_checks();
     }
 
     /// Sets the steps of a plan.
