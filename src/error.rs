@@ -10,7 +10,7 @@ use std::fmt::Display;
 
 use crate::check::Finding;
 use crate::hint::{Hint, Place};
-pub(crate) use crate::hint::{read_hint, sentence, write_hint};
+pub(crate) use crate::hint::{read_hint, write_hint};
 pub(crate) use crate::text::shell_word;
 use crate::text::{self, count, sanitize};
 

@@ -152,11 +152,6 @@ impl<T: Into<Cow<'static, str>>> From<T> for Hint {
     }
 }
 
-/// A message and what to do about it, on one line.
-pub(crate) fn sentence(message: impl fmt::Display, hint: Option<impl fmt::Display>) -> String {
-    hint.map_or_else(|| message.to_string(), |hint| format!("{message}; {hint}"))
-}
-
 const SYNC_RETRIES: &str = "run `edgecert sync` to retry, or enable its timer";
 
 /// How to use another state directory.

@@ -95,6 +95,11 @@ pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}{ending}") }
 }
 
+/// A message and what to do about it, on one line.
+pub(crate) fn sentence(message: impl Display, hint: Option<impl Display>) -> String {
+    hint.map_or_else(|| message.to_string(), |hint| format!("{message}; {hint}"))
+}
+
 /// Lists numbers with their words, without zeros: `1 failed, 5 passed`.
 pub fn tally<T: Display>(numbers: impl IntoIterator<Item = (usize, T)>) -> String {
     let numbers = numbers.into_iter().filter(|(number, _)| *number > 0);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::hint::{self, Hint};
+use crate::hint::Hint;
 use crate::text;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -42,7 +42,7 @@ pub struct Finding {
 impl Finding {
     /// Detail and hint in one line.
     pub fn sentence(&self) -> String {
-        hint::sentence(&self.detail, self.hint.as_ref())
+        text::sentence(&self.detail, self.hint.as_ref())
     }
 }
 

@@ -17,11 +17,10 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use crate::clock::Deadline;
 use crate::env::Env;
-use crate::error::sentence;
 use crate::file;
 use crate::report::Report;
 use crate::settings::Program;
-use crate::text::{path, sanitize_untruncated};
+use crate::text::{path, sanitize_untruncated, sentence};
 
 /// Time limit for the `on_failure` program. lego kills a hook after 120 seconds, of which the run itself may take 90.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(25);

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::error::ErrorKind;
-use crate::hint::sentence;
 use crate::report::{Cell, Report, Table};
 use crate::settings::{self, EffectiveSetting, Layer};
 use crate::text;
@@ -27,7 +26,7 @@ pub(super) fn list(flags: &Layer, context: &Context, report: &mut Report) {
         let lineage = setting.lineage.as_deref().unwrap_or("-");
         table.row([&setting.key, value, &setting.origin, lineage].map(Cell::from));
         if let Some(error) = &setting.error {
-            table.note(&text::sanitize(&sentence(error, error.hint.as_ref())));
+            table.note(&text::sanitize(&text::sentence(error, error.hint.as_ref())));
         }
     }
     report.push(table);

@@ -10,11 +10,10 @@ use time::{Duration, OffsetDateTime};
 use super::fleet::{DiskStatus, EdgeOutcome, Fleet, LineageStatus, Pending, SiteStatus, Subject};
 use crate::cli::{LAG, MonitoringArgs, SYNC_AGE, TIME_LEFT, Threshold};
 use crate::error::ErrorKind;
-use crate::hint::sentence;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::state::{LastSync, RunResult, SiteState, StateError, SyncRecord};
-use crate::text::{display_as_serialized, humanize, rfc3339, sanitize};
+use crate::text::{display_as_serialized, humanize, rfc3339, sanitize, sentence};
 
 /// A fleet at a point in time, to be judged by thresholds.
 #[derive(Clone, Copy)]
