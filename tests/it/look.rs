@@ -296,6 +296,14 @@ fn status_of_a_busy_host() {
 }
 
 #[test]
+fn sites_of_an_account() {
+    let blog = issue(&["blog.example.com"], [-80, 10]);
+    let sites = [(SHOP[0], None), ("blog.example.com", Some(6))];
+    let scene = Scene::new(&sites, &[(6, "blog.example.com", &blog)]);
+    capture_command(&expect_file!["look/sites-list.txt"], &scene, &["sites", "list"]);
+}
+
+#[test]
 fn doctor_with_findings() {
     capture(&expect_file!["look/doctor.txt"], || {
         let scene = Scene::shop_and_blog();
