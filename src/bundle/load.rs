@@ -156,7 +156,8 @@ mod tests {
             (&chain, Some(other.key.as_str()), true),
             (&chain, Some(&key[..key.len() / 2]), true),
             (&chain, Some(encrypted), false),
-            (&chain[..chain.len() / 2], Some(key), true),
+            // In the first block.
+            (&chain[..chain.len() / 3], Some(key), true),
         ] {
             let bundle = Bundle::from_bytes(&files, cert.as_bytes(), None, key.map(str::as_bytes));
             assert_eq!(bundle.may_be_changing(), expected, "{key:?}");
