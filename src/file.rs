@@ -6,13 +6,13 @@ mod staged;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 use time::OffsetDateTime;
 use zeroize::Zeroizing;
 
@@ -111,16 +111,8 @@ pub(crate) fn read_text(
 
 /// When a file was last modified; `None` if it cannot be read, or if the year has more than four digits.
 pub(crate) fn modified(path: &Path) -> Option<OffsetDateTime> {
-    fs::metadata(path).and_then(|found| found.modified()).ok().and_then(time_of)
-}
-
-/// The conversion of `time` panics.
-fn time_of(time: SystemTime) -> Option<OffsetDateTime> {
-    let seconds = match time.duration_since(UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_secs()).ok()?,
-        Err(before) => -i64::try_from(before.duration().as_secs()).ok()?,
-    };
-    OffsetDateTime::from_unix_timestamp(seconds).ok()
+    let file = fs::metadata(path).ok()?;
+    OffsetDateTime::from_unix_timestamp(file.mtime()).ok()
 }
 
 /// Whether users other than owner and group have access to a regular file. Pipes such as `<(pass show key)` are exempt:
@@ -142,16 +134,14 @@ fn read_opened(mut file: &File, max_bytes: u64, limit: Duration) -> io::Result<V
     // A chain and a key need less than 16 KiB.
     let size = if metadata.is_file() { metadata.len().min(max_bytes) } else { 16 << 10 };
     let mut bytes = Vec::with_capacity(usize::try_from(size + READ_AHEAD).unwrap_or_default());
-    loop {
+    let wait_for_input = || {
         let left = Timespec::try_from(deadline.left()).unwrap_or_default();
-        match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&left)) {
-            Ok(0) => {
-                let reason = format!("no end of file within {:.0} s", limit.as_secs_f32());
-                return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
-            }
-            Ok(_) => {}
-            Err(Errno::INTR) => continue,
-            Err(error) => return Err(error.into()),
+        poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&left))
+    };
+    loop {
+        if !metadata.is_file() && retry_on_intr(wait_for_input)? == 0 {
+            let reason = format!("no end of file within {:.0} s", limit.as_secs_f32());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
         }
         let rest = max_bytes + 1 - bytes.len() as u64;
         match file.by_ref().take(rest).read_to_end(&mut bytes) {
@@ -176,13 +166,24 @@ pub(crate) fn reason(error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd as _;
+    use std::time::{SystemTime, UNIX_EPOCH};
+
     use super::*;
 
+    /// A file in memory, because file systems on disk have room for a few centuries only.
     #[test]
     fn absurd_times_are_unknown() {
+        let memory = rustix::fs::memfd_create("times", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
+        let file = File::from(memory);
+        let modified_at = |at: SystemTime| {
+            file.set_modified(at).unwrap();
+            modified(Path::new(&path))
+        };
         let (second, epoch) = (Duration::from_secs(1), OffsetDateTime::UNIX_EPOCH);
-        assert_eq!(time_of(UNIX_EPOCH + second), Some(epoch + second));
-        assert_eq!(time_of(UNIX_EPOCH - second), Some(epoch - second));
-        assert_eq!(time_of(UNIX_EPOCH + Duration::from_secs(300_000_000_000)), None);
+        assert_eq!(modified_at(UNIX_EPOCH + second), Some(epoch + second));
+        assert_eq!(modified_at(UNIX_EPOCH - second), Some(epoch - second));
+        assert_eq!(modified_at(UNIX_EPOCH + Duration::from_secs(300_000_000_000)), None);
     }
 }
