@@ -68,7 +68,7 @@ impl Deployments {
             let shared = leaves.entry(leaf.fingerprint.clone());
             Rc::clone(shared.or_insert_with(|| Rc::new(leaf.clone())))
         };
-        for known in state.records().leaves() {
+        for known in state.records().leaves {
             let records = &mut self.service(&known.service).records;
             for holder in &known.records {
                 records.entry(holder.id).or_insert_with(one).push(StoredLeaf {

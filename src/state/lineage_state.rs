@@ -140,7 +140,7 @@ impl LineageState {
     pub(crate) fn adds_nothing_to(&self, before: &Self) -> bool {
         let Self { begun_at, result, .. } = before.clone();
         let records = before.records.clone();
-        self.records().leaves() == before.records().leaves()
+        self.records().leaves == before.records().leaves
             && Self { begun_at, result, records, ..self.clone() } == *before
     }
 
@@ -221,7 +221,7 @@ impl LineageState {
 
     /// The leaf with this fingerprint, if the lineage remembers it.
     pub(super) fn known_leaf(&self, fingerprint: &str) -> Option<&Leaf> {
-        let remembered = self.records.leaves().iter().map(|known| &known.leaf);
+        let remembered = self.records.leaves.iter().map(|known| &known.leaf);
         let mut known = self.leaf.iter().chain(&self.previously_deployed).chain(remembered);
         known.find(|leaf| leaf.fingerprint == fingerprint)
     }

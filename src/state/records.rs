@@ -14,7 +14,9 @@ use crate::text::rfc3339;
 /// The leaves that the runs on a lineage stored, as far as records still hold them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct RecordMemory(Vec<RememberedLeaf>);
+pub(crate) struct RecordMemory {
+    pub(super) leaves: Vec<RememberedLeaf>,
+}
 
 /// A leaf, and the records of a service that hold it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,10 +44,6 @@ pub(super) struct Holder {
 }
 
 impl RecordMemory {
-    pub(super) fn leaves(&self) -> &[RememberedLeaf] {
-        &self.0
-    }
-
     /// Adds a leaf that a run stored, or only saw at the edge. Its records hold nothing else; those that may hold it may
     /// still hold another leaf.
     fn add(
@@ -56,12 +54,12 @@ impl RecordMemory {
         ChangedRecords { stored, maybe_stored, .. }: &ChangedRecords,
         is_seen: bool,
     ) {
-        for known in self.0.iter_mut().filter(|known| known.service == service) {
+        for known in self.leaves.iter_mut().filter(|known| known.service == service) {
             known.records.retain(|holder| !stored.contains(&holder.id));
         }
         let is_same = |known: &RememberedLeaf| known.service == service && known.leaf == *leaf;
-        let mut entry = match self.0.iter().position(is_same) {
-            Some(index) => self.0.remove(index),
+        let mut entry = match self.leaves.iter().position(is_same) {
+            Some(index) => self.leaves.remove(index),
             None => RememberedLeaf { service: service.into(), leaf: leaf.clone(), records: Vec::new() },
         };
         entry.records.retain(|holder| !(holder.is_doubtful && maybe_stored.contains(&holder.id)));
@@ -69,32 +67,22 @@ impl RecordMemory {
         let doubtful = maybe_stored.difference(stored);
         let doubtful = doubtful.map(|&id| Holder { id, at, is_doubtful: true, is_seen: false });
         entry.records.extend(certain.chain(doubtful));
-        self.0.push(entry);
-        self.0.retain(|known| !known.records.is_empty());
+        self.leaves.push(entry);
+        self.leaves.retain(|known| !known.records.is_empty());
     }
 
     /// The records that were not known to hold a leaf that the edge now shows. That does not rule out a leaf that was
     /// issued later, which may have been stored since.
     fn without_known(&self, service: &str, leaf: &Leaf, records: impl Iterator<Item = u64>) -> BTreeSet<u64> {
-        let known = self.of_service(service);
-        let known = known.filter(|known| known.leaf == *leaf || known.leaf.not_before > leaf.not_before);
-        let known: BTreeSet<u64> = known.flat_map(RememberedLeaf::ids).collect();
+        let is_known = |known: &Leaf| known == leaf || known.not_before > leaf.not_before;
+        let known: BTreeSet<u64> = self.records_of(service, is_known).collect();
         records.filter(|record| !known.contains(record)).collect()
     }
 
-    /// The records of a service about which anything is remembered.
-    fn records_of(&self, service: &str) -> impl Iterator<Item = u64> {
-        self.of_service(service).flat_map(RememberedLeaf::ids)
-    }
-
-    fn of_service(&self, service: &str) -> impl Iterator<Item = &RememberedLeaf> {
-        self.0.iter().filter(move |known| known.service == service)
-    }
-}
-
-impl RememberedLeaf {
-    fn ids(&self) -> impl Iterator<Item = u64> {
-        self.records.iter().map(|holder| holder.id)
+    /// The records of a service that hold, or may hold, a leaf that passes the filter.
+    fn records_of(&self, service: &str, filter: impl Fn(&Leaf) -> bool) -> impl Iterator<Item = u64> {
+        let known = self.leaves.iter().filter(move |known| known.service == service && filter(&known.leaf));
+        known.flat_map(|known| &known.records).map(|holder| holder.id)
     }
 }
 
@@ -111,7 +99,7 @@ impl LineageState {
             memory.add(service, leaf, now, &ChangedRecords { stored, ..ChangedRecords::default() }, true);
             let mut changed = changed.clone();
             if changed.is_any_possible {
-                changed.maybe_stored.extend(memory.records_of(service));
+                changed.maybe_stored.extend(memory.records_of(service, |_| true));
             }
             memory.add(service, leaf, now, &changed, false);
         }
@@ -120,7 +108,7 @@ impl LineageState {
 
     /// The records of a service in which runs on this lineage stored a leaf, or may have.
     pub(crate) fn stored_records(&self, service: &str) -> Vec<u64> {
-        self.records().records_of(service).collect()
+        self.records().records_of(service, |_| true).collect()
     }
 
     /// What the records hold. If the last run did not end, they may hold its leaf.
@@ -129,9 +117,9 @@ impl LineageState {
         if let (Some(service), Some(leaf), None, Some(begun)) =
             (&self.service, &self.leaf, &self.result, self.begun_at)
         {
-            let held = memory.of_service(service).filter(|known| known.leaf == *leaf);
-            let held: BTreeSet<u64> = held.flat_map(RememberedLeaf::ids).collect();
-            let maybe_stored = memory.records_of(service).filter(|id| !held.contains(id)).collect();
+            let held: BTreeSet<u64> = memory.records_of(service, |known| known == leaf).collect();
+            let others = memory.records_of(service, |_| true).filter(|id| !held.contains(id));
+            let maybe_stored = others.collect();
             let changed = ChangedRecords { maybe_stored, ..ChangedRecords::default() };
             memory.add(service, leaf, begun, &changed, false);
         }
@@ -161,7 +149,7 @@ mod tests {
         let shown = |known: &RememberedLeaf| {
             format!("{} {:?} {:?}", known.leaf.fingerprint, ids(known, false), ids(known, true))
         };
-        memory.leaves().iter().map(shown).collect()
+        memory.leaves.iter().map(shown).collect()
     }
 
     #[test]
