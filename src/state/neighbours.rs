@@ -9,6 +9,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use super::store::read_existing;
 use super::{Deployments, LineageState, StateError, Store, WriteError, unique_name};
 use crate::file::{self, ReadError};
 
@@ -111,15 +112,8 @@ fn failed(error: ReadError) -> io::Error {
     io::Error::new(error.kind, error.reason)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, ReadError> {
-    match file::read_regular(path, MAX_BYTES) {
-        Err(error) if error.is_missing() => Ok(Vec::new()),
-        result => result,
-    }
-}
-
 fn names_in(path: &Path) -> Result<Vec<String>, StateError> {
-    let bytes = read(path)?;
+    let bytes = read_existing(path, MAX_BYTES)?.unwrap_or_default();
     let lines = String::from_utf8_lossy(&bytes);
     // A name is that of a file in the state directory.
     Ok(lines.lines().filter(|name| !name.contains('/')).map(str::to_owned).collect())
@@ -129,7 +123,7 @@ fn names_in(path: &Path) -> Result<Vec<String>, StateError> {
 fn add_name(root: &Path, (service, host): (&str, &str), lineage: &str) -> Result<(), WriteError> {
     let path = claims_of(root, service, host);
     let add = || {
-        let known = read(&path).map_err(failed)?;
+        let known = read_existing(&path, MAX_BYTES).map_err(failed)?.unwrap_or_default();
         if known.split(|byte| *byte == b'\n').any(|line| line == lineage.as_bytes()) {
             return Ok(());
         }

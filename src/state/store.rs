@@ -175,11 +175,7 @@ impl Store {
     /// and does not get in the way.
     pub(crate) fn read(&self, name: &str) -> Result<Option<LineageState>, StateError> {
         let path = self.file(name, EXTENSION);
-        let bytes = match file::read_regular(&path, MAX_BYTES) {
-            Ok(bytes) => bytes,
-            Err(error) if error.is_missing() => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
+        let Some(bytes) = read_existing(&path, MAX_BYTES)? else { return Ok(None) };
         parse(&path, &bytes)?.map(Some).ok_or_else(|| quarantine(name, &path))
     }
 
@@ -302,6 +298,14 @@ impl Store {
     pub(crate) fn probe(&self) -> Result<(), WriteError> {
         let path = self.file(".probe", "new");
         file::probe(&path).map_err(|error| WriteError::new(&path, &error))
+    }
+}
+
+/// Reads a file; `None` if there is none.
+pub(super) fn read_existing(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, ReadError> {
+    match file::read_regular(path, max_bytes) {
+        Err(error) if error.is_missing() => Ok(None),
+        read => read.map(Some),
     }
 }
 
