@@ -248,24 +248,23 @@ impl Store {
 
     /// Deletes the state file of a lineage that had none before this run.
     pub(crate) fn withdraw(&self, name: &str) -> Result<(), WriteError> {
-        self.delete(name, &[EXTENSION])
+        self.remove(name, EXTENSION)?;
+        self.sync_to_disk()
     }
 
     /// Deletes the state of a lineage, valid or not. Its lock file stays: another run may hold it.
     pub(crate) fn forget(&self, name: &str) -> Result<(), WriteError> {
-        self.delete(name, &[QUARANTINED, EXTENSION])
+        self.remove(name, QUARANTINED)?;
+        self.withdraw(name)
     }
 
-    fn delete(&self, name: &str, extensions: &[&str]) -> Result<(), WriteError> {
-        for extension in extensions {
-            let path = self.file(name, extension);
-            if let Err(error) = fs::remove_file(&path)
-                && error.kind() != io::ErrorKind::NotFound
-            {
-                return Err(WriteError::new(&path, &error));
-            }
+    /// Removes a file of a lineage, if there is one.
+    fn remove(&self, name: &str, extension: &str) -> Result<(), WriteError> {
+        let path = self.file(name, extension);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(WriteError::new(&path, &error)),
+            _ => Ok(()),
         }
-        self.sync_to_disk()
     }
 
     /// Acquires the lock of a lineage, waiting for it until the deadline. It is released when the file is dropped, or when
