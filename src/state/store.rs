@@ -340,10 +340,8 @@ fn quarantine(lineage: &str, path: &Path) -> StateError {
 
 /// Whether a deployment may be pending. Only a complete file that says otherwise is believed.
 fn may_be_pending(bytes: &[u8]) -> bool {
-    match serde_json::from_slice(bytes) {
-        Ok(Value::Object(fields)) => fields.get("pending_since") != Some(&Value::Null),
-        _ => true,
-    }
+    let state: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    state.get("pending_since") != Some(&Value::Null)
 }
 
 /// The sorted names of the files with an extension, without it.
