@@ -314,8 +314,9 @@ pub(super) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<Op
     struct Header {
         version: u64,
     }
-    // What this release has written need not be read twice.
-    let is_own = bytes.starts_with(format!(r#"{{"version":{VERSION},"#).as_bytes());
+    // What this release has written, indented or not, need not be read twice.
+    let own = [format!("{{\n  \"version\": {VERSION},"), format!("{{\"version\":{VERSION},")];
+    let is_own = own.iter().any(|start| bytes.starts_with(start.as_bytes()));
     let header = if is_own { None } else { serde_json::from_slice(bytes).ok() };
     match header {
         Some(Header { version }) if version > VERSION.into() => {
@@ -399,6 +400,7 @@ mod tests {
         store.write("x", &state).unwrap();
         let written = fs::read_to_string(directory.path().join("x.json")).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), file());
+        assert!(written.starts_with("{\n  \"version\": 1,"), "`parse` recognises it: {written}");
     }
 
     #[test]
