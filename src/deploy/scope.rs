@@ -249,7 +249,7 @@ impl<'l> Scope<'_, 'l> {
             leaf.not_before > own.not_before || lineage != self.lineage && leaf.rank() > own.rank()
         };
         let deployed = self.deployments.leaves_in(record).into_iter().filter(is_later);
-        let deployed = deployed.map(|stored| (&*stored.leaf, stored.is_certain));
+        let deployed = deployed.map(|stored| (&*stored.leaf, !stored.holder.is_doubtful));
         let served = served.filter(|leaf| leaf.not_before > own.not_before).map(|leaf| (leaf, true));
         let valid = served.into_iter().chain(deployed).filter(|(leaf, _)| leaf.not_after >= self.now);
         let (leaf, is_certain) = valid.max_by_key(|(leaf, _)| leaf.not_before)?;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use time::OffsetDateTime;
 
+use super::records::Holder;
 use super::{LineageState, SiteState};
 use crate::leaf::Leaf;
 use crate::names::Domain;
@@ -31,13 +32,9 @@ pub(crate) struct ServiceDeployments {
 /// A leaf that was stored in a record.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredLeaf {
-    at: OffsetDateTime,
     pub(crate) lineage: String,
     pub(crate) leaf: Rc<Leaf>,
-    /// Whether the service confirmed the upload.
-    pub(crate) is_certain: bool,
-    /// Whether it was only seen at the edge.
-    is_seen: bool,
+    pub(crate) holder: Holder,
 }
 
 /// The deployment of a lineage to a site.
@@ -70,14 +67,9 @@ impl Deployments {
         };
         for known in state.records().leaves {
             let records = &mut self.service(&known.service).records;
-            for holder in &known.records {
-                records.entry(holder.id).or_insert_with(one).push(StoredLeaf {
-                    at: holder.at,
-                    lineage: lineage.to_owned(),
-                    leaf: share(&known.leaf),
-                    is_certain: !holder.is_doubtful,
-                    is_seen: holder.is_seen,
-                });
+            for holder in known.records {
+                let (lineage, leaf) = (lineage.to_owned(), share(&known.leaf));
+                records.entry(holder.id).or_insert_with(one).push(StoredLeaf { lineage, leaf, holder });
             }
         }
         let Some(service) = state.sites_service() else { return };
@@ -135,20 +127,21 @@ impl ServiceDeployments {
         let stored = self.stored_in(record);
         let is_since = |leaf: &&StoredLeaf| {
             // A lineage forgets its own; the clock may have been set back in between.
-            stored.is_none_or(|stored| stored.lineage == leaf.lineage || leaf.at > stored.at)
+            stored.is_none_or(|stored| stored.lineage == leaf.lineage || leaf.holder.at > stored.holder.at)
         };
         // A later one may have been stored before, and not have reached the edge yet.
         let is_later = |leaf: &StoredLeaf| {
-            stored.is_some_and(|seen| seen.is_seen && leaf.leaf.not_before > seen.leaf.not_before)
+            stored.is_some_and(|seen| seen.holder.is_seen && leaf.leaf.not_before > seen.leaf.not_before)
         };
         let known = self.known_in(record).iter();
-        let others = known.filter(|leaf| is_later(leaf) || !leaf.is_certain && is_since(leaf));
+        let others = known.filter(|leaf| is_later(leaf) || leaf.holder.is_doubtful && is_since(leaf));
         stored.into_iter().chain(others).collect()
     }
 
     /// Whether another lineage has stored its leaf in a record after this one had, both since a time.
     pub(crate) fn is_taken_since(&self, since: OffsetDateTime, lineage: &str, record: u64) -> bool {
-        let mut known = self.known_in(record).iter().filter(|leaf| leaf.is_certain && leaf.at > since);
+        let known = self.known_in(record).iter();
+        let mut known = known.filter(|leaf| !leaf.holder.is_doubtful && leaf.holder.at > since);
         known.any(|leaf| leaf.lineage == lineage)
             && self.stored_in(record).is_some_and(|last| last.lineage != lineage)
     }
@@ -157,15 +150,15 @@ impl ServiceDeployments {
     pub(crate) fn record_holds(&self, record: u64, leaf: &Leaf) -> bool {
         let known = self.leaves_in(record);
         let has_leaf =
-            |stored: &&StoredLeaf| stored.is_certain && stored.leaf.fingerprint == leaf.fingerprint;
+            |stored: &&StoredLeaf| !stored.holder.is_doubtful && stored.leaf.fingerprint == leaf.fingerprint;
         !known.is_empty() && known.iter().all(has_leaf)
     }
 
     /// The leaf of the last upload to a record that the service confirmed. Two lineages may have used the record: what was
     /// stored last counts. The name of the lineage breaks ties.
     pub(crate) fn stored_in(&self, record: u64) -> Option<&StoredLeaf> {
-        let certain = self.known_in(record).iter().filter(|leaf| leaf.is_certain);
-        certain.max_by_key(|leaf| (leaf.at, Reverse(&leaf.lineage)))
+        let certain = self.known_in(record).iter().filter(|leaf| !leaf.holder.is_doubtful);
+        certain.max_by_key(|leaf| (leaf.holder.at, Reverse(&leaf.lineage)))
     }
 
     fn known_in(&self, record: u64) -> &[StoredLeaf] {

@@ -30,14 +30,14 @@ pub(super) struct RememberedLeaf {
 
 /// A record that holds a leaf, or may hold it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Holder {
+pub(crate) struct Holder {
     pub(super) id: u64,
     /// End of the run that stored it.
     #[serde(with = "rfc3339::millis")]
     pub(super) at: OffsetDateTime,
     /// Whether it may hold an earlier leaf instead: the response to the upload was lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) is_doubtful: bool,
+    pub(crate) is_doubtful: bool,
     /// Whether the run only saw it at the edge, which a later leaf may not have reached yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_seen: bool,
