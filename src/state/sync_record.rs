@@ -97,20 +97,6 @@ impl SyncRecord {
     }
 }
 
-impl LastSync {
-    /// Combines the record of the last run for all lineages with those of the shards. A shard without a record does not
-    /// count, because another host may process it.
-    fn of(records: &[(Shard, SyncRecord)], faults: Vec<StateError>) -> Self {
-        let full = records.iter().find(|(shard, _)| *shard == ALL).map(|(_, record)| record);
-        let shards = records.iter().filter(|(shard, _)| *shard != ALL);
-        // Files with another number of shards are left over from an earlier setup.
-        let newest = shards.max_by_key(|(_, record)| record.ended_at).map_or(ALL, |(shard, _)| *shard);
-        let current = records.iter().filter(|(shard, _)| shard.of == newest.of);
-        let current = current.map(|(_, record)| record.newer(full).clone());
-        Self { record: current.reduce(SyncRecord::and), faults }
-    }
-}
-
 impl Store {
     /// Records the end of a `sync`, for all lineages or for a shard.
     pub(crate) fn record_sync(
@@ -135,7 +121,8 @@ impl Store {
         Self::replace(&path, self.file(&name, &format!("{:x}", fastrand::u64(..))), json)
     }
 
-    /// Reads when `sync` last ended, and how.
+    /// Reads when `sync` last ended, and how. Combines the record of the last run for all lineages with those of the
+    /// shards. A shard without a record does not count, because another host may process it.
     pub(crate) fn last_sync(&self, now: OffsetDateTime) -> LastSync {
         let (mut records, mut faults) = (Vec::new(), Vec::new());
         let names = match self.file_names() {
@@ -149,7 +136,13 @@ impl Store {
                 Err(fault) => faults.push(fault),
             }
         }
-        LastSync::of(&records, faults)
+        let full = records.iter().find(|(shard, _)| *shard == ALL).map(|(_, record)| record);
+        let shards = records.iter().filter(|(shard, _)| *shard != ALL);
+        // Files with another number of shards are left over from an earlier setup.
+        let newest = shards.max_by_key(|(_, record)| record.ended_at).map_or(ALL, |(shard, _)| *shard);
+        let current = records.iter().filter(|(shard, _)| shard.of == newest.of);
+        let current = current.map(|(_, record)| record.newer(full).clone());
+        LastSync { record: current.reduce(SyncRecord::and), faults }
     }
 }
 
