@@ -79,9 +79,8 @@ impl Given {
 impl LineageState {
     /// Whether the leaf on disk, `None` if it cannot be read at the moment, may be that of the last run.
     pub(crate) fn may_be_recorded(&self, on_disk: Option<&Leaf>) -> bool {
-        let is_known =
-            |leaf: &Leaf| self.leaf.as_ref().is_some_and(|known| known.fingerprint == leaf.fingerprint);
-        on_disk.is_none_or(is_known)
+        let recorded = self.leaf.as_ref().map(|leaf| &leaf.fingerprint);
+        on_disk.is_none_or(|leaf| recorded == Some(&leaf.fingerprint))
     }
 
     /// The options for the leaf on disk: those of a pending run for it, else the standing ones.

@@ -138,8 +138,7 @@ impl LineageState {
     /// Whether this intent adds nothing to `before`, so that a run may begin without writing it: the same deployment is
     /// already pending, and even if the run is killed, the records can hold nothing that `before` does not allow for.
     pub(crate) fn adds_nothing_to(&self, before: &Self) -> bool {
-        let Self { begun_at, result, .. } = before.clone();
-        let records = before.records.clone();
+        let Self { begun_at, result, records, .. } = before.clone();
         self.records().leaves == before.records().leaves
             && Self { begun_at, result, records, ..self.clone() } == *before
     }
