@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
 use reqwest::{Response, Url};
 use serde::Deserialize;
 use tokio::time::{sleep, timeout};
@@ -116,12 +116,10 @@ impl Cluster {
 
     /// Returns status and body of the response.
     async fn attempt(&self, url: Url) -> Result<(u16, Zeroizing<Vec<u8>>)> {
-        let headers = HeaderMap::from_iter([
-            (AUTHORIZATION, bearer()?),
-            (ACCEPT, HeaderValue::from_static("application/json")),
-        ]);
+        let token = bearer()?;
         log::info!("GET {}", url.path());
-        let response = self.client.get(url).headers(headers).send().await.map_err(broken)?;
+        let request = self.client.get(url).header(AUTHORIZATION, token).header(ACCEPT, "application/json");
+        let response = request.send().await.map_err(broken)?;
         Ok((response.status().as_u16(), receive(response).await?))
     }
 }
