@@ -173,10 +173,9 @@ impl Source {
 
     /// The lineage as state files record it.
     pub(crate) fn to_absolute(&self) -> Self {
-        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let Files { cert, issuers, key } = &self.files;
-        let (issuers, key) = (issuers.as_ref().map(absolute), key.as_ref().map(absolute));
-        let directory = self.directory.as_ref().map(absolute);
+        let (issuers, key) = (issuers.as_deref().map(absolute), key.as_deref().map(absolute));
+        let directory = self.directory.as_deref().map(absolute);
         let files = Files { cert: absolute(cert), issuers, key };
         Self { files, directory, acme_directory: None, ..self.clone() }
     }
@@ -204,17 +203,14 @@ impl Source {
         let directory = cert.parent().and_then(|directory| directory.canonicalize().ok());
         match (directory, cert.file_name()) {
             (Some(directory), Some(name)) => directory.join(name),
-            _ => std::path::absolute(cert).unwrap_or_else(|_| cert.clone()),
+            _ => absolute(cert),
         }
     }
 
     /// The flags that name the lineage for a shell in any directory.
     pub(crate) fn flags(&self) -> String {
         use AcmeClient as C;
-        let word = |path: &Path| {
-            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-            shell_word(&crate::text::path(&absolute))
-        };
+        let word = |path: &Path| shell_word(&crate::text::path(&absolute(path)));
         // The directories of these clients may hold several lineages.
         let is_shared =
             matches!(self.client, C::Files | C::Lego | C::Acmed | C::SimpleAcme | C::Step | C::Tailscale);
@@ -257,6 +253,12 @@ impl Source {
         Self { acme_directory: env.text(variable).ok().flatten().map(str::to_owned), ..self }
     }
 }
+
+/// The absolute path; as it is if there is no current directory.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 #[cfg(test)]
 impl Source {
     /// The source for a certificate without a known client.
