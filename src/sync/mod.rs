@@ -65,16 +65,16 @@ pub(crate) fn run(options: &SyncOptions<'_>, context: &Context, progress: &Progr
         found.lineages.into_iter().for_each(|source| inventory.add(source));
         // A shard may have none.
         if inventory.len() == 0 && found.failed.is_empty() && options.shard.is_none() {
-            sync.summary.add_warnings(["no secret of type kubernetes.io/tls was found".to_owned()]);
+            sync.summary.warnings.push("no secret of type kubernetes.io/tls was found".to_owned());
         }
         for (namespace, error) in found.failed {
             sync.summary.add_failed(&namespace, error);
         }
     } else if inventory.len() == 0 {
-        sync.summary.add_warnings([format!(
+        sync.summary.warnings.push(format!(
             "no lineage was ever deployed ({} records none), and no [[lineage]] is configured",
             text::path(&state_dir)
-        )]);
+        ));
     }
     let mut errors = Vec::new();
     inventory.visit(|member| sync.scan(member), |error| errors.push(error));
@@ -91,12 +91,12 @@ pub(crate) fn run(options: &SyncOptions<'_>, context: &Context, progress: &Progr
             // It was deployed, because it is configured.
             Some(DamagedFile { lineage, path, .. }) if store.has(lineage) => {
                 let path = text::path(path);
-                summary.add_warnings([format!(
-                    "{path} is an invalid state file; {lineage} was treated as a new lineage"
-                )]);
+                let warning =
+                    format!("{path} is an invalid state file; {lineage} was treated as a new lineage");
+                summary.warnings.push(warning);
             }
             Some(file) if file.is_pending => summary.fail(1, damaged(file)),
-            Some(_) => summary.add_warnings([error.to_string()]),
+            Some(_) => summary.warnings.push(error.to_string()),
         }
     }
     Ok(summary)
@@ -190,9 +190,9 @@ impl<'a> Sync<'a> {
         }
         let name = member.name.clone();
         if member.is_unclaimed {
-            return self.summary.add_warnings([format!(
+            return self.summary.warnings.push(format!(
                 "{name} is left alone, because no [[lineage]] entry is for its account; to forget it, run `edgecert status --forget {name}`"
-            )]);
+            ));
         }
         match self.examiner.scan(member) {
             Ok(Some((settings, lineage))) => {
@@ -203,7 +203,7 @@ impl<'a> Sync<'a> {
                     None => self.accounts.push((settings, vec![lineage])),
                 }
             }
-            Ok(None) => self.summary.count(LineageResult::Gone),
+            Ok(None) => self.summary.results.push(LineageResult::Gone),
             Err(error) => self.summary.add_failed(&name, error),
         }
     }
@@ -224,7 +224,7 @@ impl<'a> Sync<'a> {
         for (account, lineages) in listed.iter().zip(scanned) {
             let AccountSnapshot { listing, deployments } = &account.snapshot;
             summary.add_gaps(listing.listing().gaps());
-            summary.add_warnings(left_behind(listing.listing(), deployments, clock::now()));
+            summary.warnings.extend(left_behind(listing.listing(), deployments, clock::now()));
             let now = clock::now();
             let (mut due, mut checks) = (Vec::new(), Vec::new());
             for lineage in lineages {
@@ -234,7 +234,7 @@ impl<'a> Sync<'a> {
                     Ok(Some(lineage)) => {
                         let check = decide(lineage, listing, deployments, now);
                         if check.is_settled {
-                            summary.count(check.result());
+                            summary.results.push(check.result());
                         } else {
                             checks.push(check);
                         }

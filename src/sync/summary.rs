@@ -18,13 +18,13 @@ use crate::text::{count, list_first, people, sanitize, tally};
 /// The result of a run.
 #[derive(Default)]
 pub(crate) struct Summary {
-    /// Of all lineages.
-    results: Vec<LineageResult>,
+    /// Of all lineages, including those of which there is nothing to report.
+    pub(super) results: Vec<LineageResult>,
     /// Those that were not simply unchanged.
     lineages: Vec<LineageReport>,
     /// Failures that do not belong to a single lineage.
     errors: Vec<CommandError>,
-    warnings: Vec<String>,
+    pub(super) warnings: Vec<String>,
 }
 
 /// The report of a lineage that was not simply unchanged.
@@ -50,15 +50,6 @@ pub(super) enum LineageResult {
 crate::text::display_as_serialized!(LineageResult);
 
 impl Summary {
-    pub(super) fn add_warnings(&mut self, warnings: impl IntoIterator<Item = String>) {
-        self.warnings.extend(warnings);
-    }
-
-    /// Counts a lineage of which there is nothing to report.
-    pub(super) fn count(&mut self, result: LineageResult) {
-        self.results.push(result);
-    }
-
     /// Adds a lineage, with the reason for which it was deployed. Of one that is unchanged, only warnings are reported.
     pub(super) fn add(
         &mut self,
@@ -67,7 +58,7 @@ impl Summary {
         reason: Option<Reason>,
         mut report: Report,
     ) {
-        self.count(result);
+        self.results.push(result);
         if result == LineageResult::Unchanged {
             return self.warnings.extend(report.warnings.iter().map(|warning| format!("{name}: {warning}")));
         }
@@ -90,7 +81,7 @@ impl Summary {
             if gap.may_hide(|_| false) {
                 self.errors.push(deploy::incomplete_listing(gap));
             } else {
-                self.add_warnings([gap.to_string()]);
+                self.warnings.push(gap.to_string());
             }
         }
     }
