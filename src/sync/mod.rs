@@ -111,13 +111,12 @@ pub(crate) fn run_one(
     let (configuration, flags) = (context.configuration(), Layer::default());
     let layers = Layers::new(&flags, &context.env, configuration);
     let name = state::lineage_name(source);
-    let store =
-        layers.state_dir().filter(|directory| directory.is_dir()).map(|directory| Store::at(&directory));
-    let state = store.as_ref().and_then(|store| store.read(&name).ok()?);
-    let (Some(store), Some(state)) = (store, state) else { return Ok(None) };
+    let Some(state_dir) = layers.state_dir().filter(|directory| directory.is_dir()) else { return Ok(None) };
+    let store = Store::at(&state_dir);
+    let Some(state) = store.read(&name).ok().flatten() else { return Ok(None) };
     let (mut others, _) = store.read_all();
     others.retain(|(other, _)| *other != name);
-    let mut sync = Sync::new(&layers, None, store.clone());
+    let mut sync = Sync::new(&layers, None, store);
     sync.deployments = Deployments::of(&others);
     sync.scan(Member { name, source: Ok(source.clone()), entry, state: Some(state), is_unclaimed: false });
     Ok(Some(Runtime::new()?.block_on(sync.deploy(progress))))
