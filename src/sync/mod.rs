@@ -228,16 +228,10 @@ impl<'a> Sync<'a> {
             let (mut due, mut checks) = (Vec::new(), Vec::new());
             for lineage in lineages {
                 let name = lineage.name.clone();
-                match examiner.examine(lineage, &account.settings) {
-                    Ok(None) => {}
-                    Ok(Some(lineage)) => {
-                        let check = decide(lineage, listing, deployments, now);
-                        if check.is_settled {
-                            summary.results.push(check.result());
-                        } else {
-                            checks.push(check);
-                        }
-                    }
+                let examined = examiner.examine(lineage, &account.settings);
+                match examined.map(|lineage| Some(decide(lineage?, listing, deployments, now))) {
+                    Ok(Some(check)) if check.is_settled => summary.results.push(check.result()),
+                    Ok(check) => checks.extend(check),
                     Err(error) => summary.add_failed(&name, error),
                 }
             }
