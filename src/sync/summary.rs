@@ -107,9 +107,8 @@ impl Summary {
         for LineageReport { name, result, reason, report: lineage } in &mut self.lineages {
             report.warnings.extend(lineage.warnings.iter().map(|warning| format!("{name}: {warning}")));
             // An incomplete listing is a failure of each lineage, and is reported once.
-            for error in
-                lineage.errors().iter().filter(|error| !self.errors.iter().any(|known| known.is_same(error)))
-            {
+            let is_known = |error: &CommandError| self.errors.iter().any(|known| known.is_same(error));
+            for error in lineage.errors().iter().filter(|error| !is_known(error)) {
                 report.fail(error.of_lineage(name));
             }
             lineage.set("name", name);
