@@ -119,7 +119,7 @@ pub(crate) struct UploadReport {
 }
 
 /// The outcome for one covered site.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct SiteReport {
     /// `null` if the sites were not listed.
     pub(crate) id: Option<u64>,

@@ -35,8 +35,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) struct Check<'c, 'a> {
     /// If it has a reason, it is deployed, or cannot be, whatever the edges show.
     pub(super) lineage: Candidate<'a>,
-    /// The sites on which other lineages supersede it, each with the reason.
-    pub(super) superseded: Vec<(&'c Site, String)>,
+    /// The sites on which other lineages supersede it, as a deployment would report them.
+    pub(super) superseded: Vec<SiteReport>,
     /// Whether these are all of its sites.
     pub(super) is_superseded: bool,
     /// The sites to handshake with, each with what its edge serves; `None`: it was not observed in time.
@@ -158,7 +158,7 @@ impl<'a> Check<'_, 'a> {
         };
         match &lineage.leaf {
             Some(leaf) if self.is_superseded => {
-                report.deployed.sites = self.superseded_sites();
+                report.deployed.sites.clone_from(&self.superseded);
                 journal.supersede(leaf.clone(), report).await;
             }
             _ => journal.update(|state| self.apply(state, now), report),
@@ -196,9 +196,9 @@ impl<'a> Check<'_, 'a> {
 
     /// Updates what is recorded of a site.
     pub(super) fn update(&self, known: &mut SiteState, now: OffsetDateTime) {
-        if let Some((site, reason)) = self.superseded.iter().find(|(site, _)| site.domain == known.domain) {
-            known.id = Some(site.id);
-            (known.outcome, known.detail) = (Outcome::Superseded, Some(reason.clone()));
+        if let Some(site) = self.superseded.iter().find(|site| site.domain == known.domain) {
+            known.id = site.id;
+            (known.outcome, known.detail) = (site.outcome.clone(), site.detail.clone());
             known.edge = EdgeMemory::default();
             return;
         }
@@ -220,18 +220,5 @@ impl<'a> Check<'_, 'a> {
         } else if known.outcome.is_deployed() || known.outcome == Outcome::Stale && is_last_seen {
             (known.outcome, known.detail) = (Outcome::Synced, Some(text::list(view.unverified())));
         }
-    }
-
-    /// The superseded sites as a deployment would report them.
-    pub(super) fn superseded_sites(&self) -> Vec<SiteReport> {
-        let report = |(site, reason): &(&Site, String)| SiteReport {
-            id: Some(site.id),
-            cert_id_before: site.cert_id,
-            cert_id: site.cert_id,
-            findings: None,
-            cname: site.cname.as_deref().map(str::to_owned),
-            ..SiteReport::new(&site.domain, Outcome::Superseded, Some(reason.clone()))
-        };
-        self.superseded.iter().map(report).collect()
     }
 }

@@ -12,6 +12,7 @@ use crate::api::{Gap, Site};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::IndexedListing;
+use crate::report::SiteReport;
 use crate::settings::Verify;
 use crate::state::{self, ServiceDeployments, SiteState};
 
@@ -39,21 +40,28 @@ pub(super) fn decide<'c, 'a>(
     let (mut kept, mut superseded) = (Vec::new(), Vec::new());
     for site in sites {
         match superseded_by(site) {
-            Some(reason) => superseded.push((site, reason)),
+            Some(reason) => superseded.push(SiteReport {
+                id: Some(site.id),
+                cert_id_before: site.cert_id,
+                cert_id: site.cert_id,
+                findings: None,
+                cname: site.cname.as_deref().map(str::to_owned),
+                ..SiteReport::new(&site.domain, Outcome::Superseded, Some(reason))
+            }),
             None => kept.push(site),
         }
     }
     let is_superseded = kept.is_empty() && !superseded.is_empty();
     let reached: Vec<&Site> =
         reached_sites(&lineage, account).filter(|site| superseded_by(site).is_none()).collect();
-    let is_recorded_as = |site: &Site, outcome: Outcome| {
-        recorded.get(site.domain.host()).is_some_and(|known| known.outcome == outcome)
+    let is_recorded_as = |domain: &Domain, outcome: Outcome| {
+        recorded.get(domain.host()).is_some_and(|known| known.outcome == outcome)
     };
     // One that is no longer reached has to be recorded as such.
     let has_stale =
         lineage.sites.iter().any(|known| known.outcome == Outcome::Stale && !lineage.is_for(&known.domain));
     let is_recorded =
-        superseded.iter().all(|(site, _)| is_recorded_as(site, Outcome::Superseded)) && !has_stale;
+        superseded.iter().all(|site| is_recorded_as(&site.domain, Outcome::Superseded)) && !has_stale;
     // One that may hide a site or a record of the lineage.
     let gap = account.listing().gaps().find(|gap| gap.may_hide(|domain| lineage.names.cover(domain)));
     if is_superseded && has_all && reached.is_empty() {
@@ -80,7 +88,7 @@ pub(super) fn decide<'c, 'a>(
     // All of them if the lineage's turn has come, otherwise those not known to be served.
     let to_check = |sites: Vec<&'c Site>| {
         let sites = sites.into_iter().filter(may_be_checked);
-        let due = sites.filter(|site| is_due || !is_recorded_as(site, Outcome::Served));
+        let due = sites.filter(|site| is_due || !is_recorded_as(&site.domain, Outcome::Served));
         due.map(|site| (site, None)).collect::<Vec<_>>()
     };
     if let Some(reason) = reason.or(expired) {

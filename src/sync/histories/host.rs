@@ -414,7 +414,7 @@ impl HostLineage {
         let run = self.next_run(world);
         if check.is_superseded {
             let mut state = self.begin(&run, world);
-            let deployed = Deployed { sites: check.superseded_sites(), ..Deployed::default() };
+            let deployed = Deployed { sites: check.superseded, ..Deployed::default() };
             let sites = recorded_sites(&deployed, &state);
             state.finish((0, None), sites, &ChangedRecords::default(), &self.options(&run), world.now);
             self.state = Some(state);
