@@ -16,10 +16,6 @@ use crate::report::SiteReport;
 use crate::settings::Verify;
 use crate::state::{self, ServiceDeployments, SiteState};
 
-/// The sites that the last deployment reported, by host. An id does not identify them: the bare upload reports none, and a
-/// site that is created again gets another.
-type RecordedSites<'s> = HashMap<&'s str, &'s SiteState>;
-
 /// Decides what to check, to record and to deploy of a lineage. `deployments` is what this host deployed to the service.
 pub(super) fn decide<'c, 'a>(
     lineage: Candidate<'a>,
@@ -27,9 +23,10 @@ pub(super) fn decide<'c, 'a>(
     deployments: &ServiceDeployments,
     now: OffsetDateTime,
 ) -> Check<'c, 'a> {
-    // A domain that was skipped was not a site at that time.
+    // The sites that the last deployment reported, by host. An id does not identify them: the bare upload reports none, and
+    // a site that is created again gets another. A domain that was skipped was not a site at that time.
     let recorded = lineage.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
-    let recorded: RecordedSites<'_> = recorded.map(|site| (site.domain.host(), site)).collect();
+    let recorded: HashMap<&str, &SiteState> = recorded.map(|site| (site.domain.host(), site)).collect();
     // Which other lineage provides the certificate of a site; `None` if this one does.
     let superseded_by = |site: &Site| {
         let (leaf, record) = (lineage.leaf.as_ref()?, site.cert_id.filter(|id| !account.is_deleted(*id)));
@@ -68,12 +65,10 @@ pub(super) fn decide<'c, 'a>(
         // An incomplete listing may lack sites that no other lineage is for.
         let is_whole = !lineage.options.domains.is_empty() || gap.is_none();
         let are_all_recorded = lineage.sites.iter().all(|site| site.outcome == Outcome::Superseded);
-        if lineage.reason.is_none() && is_recorded && (is_whole || are_all_recorded) {
-            return Check { is_superseded, is_settled: true, ..Check::new(lineage) };
-        }
-        if is_whole {
+        let is_settled = lineage.reason.is_none() && is_recorded && (is_whole || are_all_recorded);
+        if is_settled || is_whole {
             let lineage = Candidate { reason: None, ..lineage };
-            return Check { superseded, is_superseded, ..Check::new(lineage) };
+            return Check { superseded, is_superseded, is_settled, ..Check::new(lineage) };
         }
     }
     let drift = || drift(&lineage, account, gap, &recorded, &kept, !superseded.is_empty());
@@ -98,10 +93,8 @@ pub(super) fn decide<'c, 'a>(
         return Check { sites, ..Check::new(lineage) };
     }
     let sites = to_check([kept, reached].concat());
-    if sites.is_empty() && is_recorded {
-        return Check { is_superseded, is_settled: true, ..Check::new(lineage) };
-    }
-    Check { superseded, sites, is_due, ..Check::new(lineage) }
+    let is_settled = sites.is_empty() && is_recorded;
+    Check { lineage, superseded, is_superseded: is_superseded && is_settled, sites, is_due, is_settled }
 }
 
 /// The sites of a lineage: those requested, or else those that its leaf covers.
@@ -118,7 +111,7 @@ fn drift(
     lineage: &Candidate<'_>,
     account: &IndexedListing,
     gap: Option<&Gap>,
-    recorded: &RecordedSites<'_>,
+    recorded: &HashMap<&str, &SiteState>,
     sites: &[&Site],
     has_superseded: bool,
 ) -> Option<String> {
