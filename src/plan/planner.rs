@@ -34,19 +34,17 @@ impl<'a> Plan<'a> {
 
 impl<'a> Planner<'_, 'a> {
     fn plan(mut self, sites: &[&'a Site]) -> Plan<'a> {
-        let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
+        let (mut unwanted, mut unbound, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
         for &site in sites.iter().filter(|site| (self.request.covers)(&site.domain)) {
             match (self.request.unwanted)(site) {
-                None => wanted.push(site),
                 Some(action) => unwanted.push((site, action)),
+                None if site.is_unbound() => {
+                    unbound.push(Unplaced { site, blocker: None, domains: vec![&site.domain] });
+                }
+                None => blocked.extend(self.replace(site)),
             }
         }
-        let (unbound, bound): (Vec<&Site>, Vec<&Site>) =
-            wanted.into_iter().partition(|site| site.is_unbound());
-        let blocked: Vec<Unplaced<'a>> = bound.into_iter().filter_map(|site| self.replace(site)).collect();
-        let unbound =
-            unbound.into_iter().map(|site| Unplaced { site, blocker: None, domains: vec![&site.domain] });
-        let unplaced = self.create(unbound.collect(), blocked);
+        let unplaced = self.create(unbound, blocked);
         self.bind(unplaced);
         let uploads = self.plan.uploads.iter().enumerate().rev();
         let replaced = uploads.flat_map(|(at, upload)| upload.replaces.iter().map(move |id| (*id, at)));
