@@ -22,13 +22,15 @@ struct Planner<'p, 'a> {
     request: &'p PlanRequest<'p>,
     /// The index of the upload for each host.
     uploads: HashMap<&'a str, usize>,
+    /// The results of `judge`.
+    replaceable: HashMap<u64, Result<&'a Domain, Blocker>>,
     plan: Plan<'a>,
 }
 
 impl<'a> Plan<'a> {
     pub(crate) fn new(account: &Account<'a>, request: &PlanRequest<'_>) -> Self {
-        let (uploads, plan) = (HashMap::new(), Plan::default());
-        Planner { listing: account.listing, request, uploads, plan }.plan(&account.sites)
+        let (uploads, replaceable, plan) = (HashMap::new(), HashMap::new(), Plan::default());
+        Planner { listing: account.listing, request, uploads, replaceable, plan }.plan(&account.sites)
     }
 }
 
@@ -178,8 +180,15 @@ impl<'a> Planner<'_, 'a> {
 
 /// Which records may be replaced, and which uploads a guard refuses.
 impl<'a> Planner<'_, 'a> {
-    /// The domain whose upload replaces a record.
-    fn replaceable(&self, id: u64) -> Result<&'a Domain, Blocker> {
+    /// The domain whose upload replaces a record. Each record is judged once, because many sites may be bound to it, and a
+    /// guard looks at all of them.
+    fn replaceable(&mut self, id: u64) -> Result<&'a Domain, Blocker> {
+        let known = self.replaceable.get(&id).cloned();
+        let result = known.unwrap_or_else(|| self.judge(id));
+        self.replaceable.entry(id).or_insert(result).clone()
+    }
+
+    fn judge(&self, id: u64) -> Result<&'a Domain, Blocker> {
         // Even for a record that is not listed: the edge shows its leaf.
         self.older(id).map_or(Ok(()), Err)?;
         let record = self.listing.record(id).ok_or(Blocker::UnknownRecord(id))?;

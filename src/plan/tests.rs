@@ -1,5 +1,6 @@
 //! The blockers, each with the listing that causes it and the permission that overrides it.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
@@ -285,4 +286,34 @@ fn hidden_records_are_guarded() {
     let of_another_domain = json!([{"id": 7, "domain": "c.example"}, {"domain": "b.example"}]);
     let listed = Listed { sites, records: of_another_domain, ..Listed::default() };
     assert_eq!(listed.steps(NOTHING), ["create a.example: a.example has no certificate"]);
+}
+
+/// A wildcard with one record for thousands of sites must not take a look at each of them for each of them.
+#[test]
+fn record_of_many_sites_is_judged_once() {
+    const SITES: u64 = 300;
+    for (domain_of_last, allow) in [("x.a.example", NOTHING), ("c.example", NOTHING), ("c.example", REBIND)] {
+        let domain = |id| match id {
+            0 => "a.example".to_owned(),
+            SITES => domain_of_last.to_owned(),
+            id => format!("x{id}.a.example"),
+        };
+        let sites = (0..=SITES).map(|id| json!({"id": id, "domain": domain(id), "cert_id": 5}));
+        let (sites, records) = (sites.collect::<Value>(), Listed::default().records);
+        let listing = Listing { records: List::of(&records).unwrap(), sites: List::of(&sites).unwrap() };
+        let (listing, looks) = (IndexedListing::new(listing), Cell::new(0));
+        let request = PlanRequest {
+            covers: &|domain| {
+                looks.set(looks.get() + 1);
+                domain.host() != "c.example"
+            },
+            unwanted: &|_| None,
+            later_leaf: &|_| None,
+            keeps_names: &|_| false,
+            missed: &HashMap::new(),
+            allow,
+        };
+        Plan::new(&Account::whole(&listing), &request);
+        assert!(looks.get() < 10 * SITES, "{} looks", looks.get());
+    }
 }
