@@ -26,7 +26,7 @@ pub(crate) use self::client_cache::ClientCache;
 pub(crate) use self::journal::Journal;
 pub(crate) use self::left_behind::left_behind;
 use self::left_behind::left_by_renewal;
-use self::pending_site::{PendingSite, StoredRecord};
+use self::pending_site::{PendingSite, SiteReading, StoredRecord};
 use self::polling::Polling;
 use self::scope::Scope;
 use self::survey::Survey;
@@ -47,7 +47,7 @@ use crate::settings::{Guards, Settings, SettingsError, TrustPolicy, Verify};
 use crate::source::Source;
 use crate::state::{LineageState, ServiceDeployments};
 use crate::trust::TrustStores;
-use crate::verify::Edge;
+use crate::verify::{Edge, EdgeView};
 use crate::{file, text};
 
 /// A lineage to deploy and the options for it.
@@ -344,8 +344,15 @@ fn pending_sites<'p>(
 ) -> Vec<PendingSite<'p>> {
     let pending = |target: &'p Target<'p>| {
         let index = target.action.upload()?;
-        let (upload, result) = (plan.uploads.get(index)?, results.get(index)?);
-        Some(PendingSite::new(target, upload, result.as_ref(), verify))
+        Some(PendingSite {
+            target,
+            upload: plan.uploads.get(index)?,
+            stored: results.get(index)?.as_ref(),
+            reading: SiteReading::Unread,
+            binding: None,
+            view: EdgeView::new(verify == Verify::Require),
+            is_edge_checked: false,
+        })
     };
     plan.targets.iter().filter_map(pending).collect()
 }

@@ -39,25 +39,7 @@ pub(super) enum SiteReading {
     Site(Site),
 }
 
-impl<'p> PendingSite<'p> {
-    pub(super) fn new(
-        target: &'p Target<'p>,
-        upload: &'p Upload<'p>,
-        stored: Result<&'p StoredRecord, &'p RequestError>,
-        verify: Verify,
-    ) -> Self {
-        let view = EdgeView::new(verify == Verify::Require);
-        Self {
-            target,
-            upload,
-            stored,
-            reading: SiteReading::Unread,
-            binding: None,
-            view,
-            is_edge_checked: false,
-        }
-    }
-
+impl PendingSite<'_> {
     /// The site as last read: since the upload, or else before it.
     pub(super) fn latest(&self) -> &Site {
         match &self.reading {

@@ -101,8 +101,15 @@ impl Scene {
         let target = Target { site: &self.before, wanted: self.wanted, action: self.action };
         let (replaces, alternatives) = (self.replaces, Vec::new());
         let upload = Upload { domain: &domain, replaces, may_create: false, alternatives };
-        let mut pending = PendingSite::new(&target, &upload, self.stored.as_ref(), self.settings.verify);
-        (pending.reading, pending.binding) = (self.reading, self.binding);
+        let mut pending = PendingSite {
+            target: &target,
+            upload: &upload,
+            stored: self.stored.as_ref(),
+            reading: self.reading,
+            binding: self.binding,
+            view: EdgeView::new(self.settings.verify == Verify::Require),
+            is_edge_checked: false,
+        };
         for (address, shown) in (1..).zip(self.shown) {
             pending.view.show(address, shown);
         }
