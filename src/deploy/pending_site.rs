@@ -97,9 +97,7 @@ impl PendingSite<'_> {
     /// Whether reading the site may show anything new. A failed upload may have been stored all the same, unless the
     /// service was not reached or rejected the API key.
     pub(super) fn is_worth_reading(&self) -> bool {
-        !self
-            .stored
-            .is_err_and(|failed| matches!(failed.diagnose().kind(), ErrorKind::Denied | ErrorKind::Config))
+        !self.stored.is_err_and(is_service_unusable)
     }
 
     /// Whether waiting longer cannot change the verdict.
@@ -126,4 +124,9 @@ impl PendingSite<'_> {
     pub(super) fn is_unknown(&self) -> bool {
         self.stored.is_ok() && !self.is_read() && !self.view.is_served() && !self.view.has_other_leaf()
     }
+}
+
+/// Whether an upload failed before the service looked at the certificate: any other would fail for the same reason.
+pub(super) fn is_service_unusable(failed: &RequestError) -> bool {
+    matches!(failed.diagnose().kind(), ErrorKind::Denied | ErrorKind::Config)
 }

@@ -7,7 +7,7 @@ use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
 use super::Rollout;
-use super::pending_site::StoredRecord;
+use super::pending_site::{StoredRecord, is_service_unusable};
 use super::verdict::{failed_outcome, failed_upload, unconfirmed, unused};
 use crate::api::{MAX_CONCURRENT_REQUESTS, Record, RequestError, Timestamp, UploadBody, Uploaded};
 use crate::cert::Certificate;
@@ -62,27 +62,23 @@ impl Rollout<'_> {
         let Some((first, rest)) = domains.split_first() else { return };
         let body = self.upload_body();
         let answer = self.client.upload(&body, first).await;
-        let is_rejected = |failed: &&RequestError| {
-            matches!(failed.diagnose().kind(), ErrorKind::Denied | ErrorKind::Config)
-        };
-        let rejected = answer.as_ref().err().filter(is_rejected);
-        let not_tried = rejected.map(|reason| format!("not tried: {reason}"));
-        let mut sites = vec![self.report_upload(first, answer, report)];
+        let unusable = answer.as_ref().err().filter(|failed| is_service_unusable(failed));
+        let not_tried = unusable.map(|reason| format!("not tried: {reason}"));
+        self.report_upload(first, answer, report);
         if not_tried.is_some() {
-            let refused =
-                rest.iter().map(|domain| SiteReport::new(domain, Outcome::Refused, not_tried.clone()));
-            sites.extend(refused);
+            let refused = |domain| SiteReport::new(domain, Outcome::Refused, not_tried.clone());
+            report.deployed.sites.extend(rest.iter().map(refused));
         } else {
             let sent = rest.iter().map(|domain| self.client.upload(&body, domain));
             let answers: Vec<_> = stream::iter(sent).buffered(MAX_CONCURRENT_REQUESTS).collect().await;
-            let answers = rest.iter().zip(answers);
-            sites.extend(answers.map(|(domain, answer)| self.report_upload(domain, answer, report)));
+            for (domain, answer) in rest.iter().zip(answers) {
+                self.report_upload(domain, answer, report);
+            }
         }
-        report.deployed.sites.extend(sites);
     }
 
-    /// Reports a bare upload, and returns the report of its site.
-    fn report_upload(&self, domain: &Domain, answer: Answer, report: &mut Report) -> SiteReport {
+    /// Reports a bare upload and its site.
+    fn report_upload(&self, domain: &Domain, answer: Answer, report: &mut Report) {
         let is_unused = answer.as_ref().is_ok_and(|(response, ..)| is_unused(response, domain));
         let result = self.record(domain, answer, None, report);
         let records = &mut report.deployed.records;
@@ -108,13 +104,13 @@ impl Rollout<'_> {
                 (failed_outcome(&failed), Some(failed.to_string()), None)
             }
         };
-        SiteReport {
+        report.deployed.sites.push(SiteReport {
             cert_id,
             // The error says the detail.
             is_explained: detail.is_some(),
             findings: unverified_findings(self.settings.verify, &outcome),
             ..SiteReport::new(domain, outcome, detail)
-        }
+        });
     }
 
     /// Adds the result of an upload to the report. `listing` is that of the plan, if there is one.
