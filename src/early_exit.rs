@@ -19,26 +19,17 @@ pub(super) fn exit_after(limit: Duration, ui: Ui) {
     let started = std::thread::Builder::new().spawn(move || {
         std::thread::sleep(limit);
         let seconds = count(usize::try_from(limit.as_secs()).unwrap_or(usize::MAX), "second");
-        exit_check(&format!("timed out after {seconds}"), ui);
+        exit(&cmd::failed_check(&format!("timed out after {seconds}"), ""), ui, None);
     });
     if started.is_err() {
-        exit_check("cannot limit the time of this check: no thread can be started", ui);
+        let reason = "cannot limit the time of this check: no thread can be started";
+        exit(&cmd::failed_check(reason, ""), ui, None);
     }
-}
-
-/// Exits as UNKNOWN for this reason.
-#[expect(clippy::exit, reason = "what the other threads wait for may never come")]
-fn exit_check(reason: &str, ui: Ui) {
-    ui.claim_output();
-    let report = cmd::failed_check(reason, "");
-    let _ = ui.print_report(&report);
-    std::process::exit(i32::from(report.exit_code()));
 }
 
 /// Reports a panic as an internal error and exits with code 70, or with 3 if a monitoring system runs this, instead of
 /// dying by a signal. The panic message is not shown, because the values in it may be secret. With a context, the
 /// failure also goes to [`notify`].
-#[expect(clippy::exit, reason = "nothing may run after a panic, and an abort would have another exit code")]
 pub(super) fn exit_on_panic(
     ui: Ui,
     command: &'static str,
@@ -52,13 +43,19 @@ pub(super) fn exit_on_panic(
         } else {
             Report::internal_error(command, &place)
         };
-        ui.claim_output();
-        let _ = ui.print_report(&report);
-        if let Some(context) = context {
-            notify::report_panic(&report, context, &|text| ui.print_to_stderr(text));
-        }
-        std::process::exit(i32::from(report.exit_code()));
+        exit(&report, ui, context);
     }));
+}
+
+/// Prints a report, passes it on to [`notify`] if there is a context, and exits.
+#[expect(clippy::exit, reason = "other threads may wait for ever, and an abort would have another exit code")]
+fn exit(report: &Report, ui: Ui, context: Option<&Context>) -> ! {
+    ui.claim_output();
+    let _ = ui.print_report(report);
+    if let Some(context) = context {
+        notify::report_panic(report, context, &|text| ui.print_to_stderr(text));
+    }
+    std::process::exit(i32::from(report.exit_code()))
 }
 
 /// Makes SIGTERM and SIGINT end the first process of a container, which Linux does not do by itself. The exit code is
