@@ -91,11 +91,6 @@ impl HandshakeError {
         }
     }
 
-    /// Whether the edge itself rejected or failed the handshake.
-    pub(super) fn is_from_edge(&self) -> bool {
-        matches!(self.cause, Cause::Edge | Cause::Refused)
-    }
-
     /// Whether the edge refused the name.
     pub(super) fn is_refusal(&self) -> bool {
         self.cause == Cause::Refused

@@ -11,7 +11,7 @@ use rustls::pki_types::ServerName;
 
 use super::edge_view::{Observation, OtherLeaf, ServedChain};
 use super::handshake::{HandshakeResult, Handshakes};
-use super::handshake_error::HandshakeError;
+use super::handshake_error::{Cause, HandshakeError};
 use super::schemes::{ANY, ClientKinds, NO_RSA_CLIENTS};
 use crate::bundle::Chain;
 use crate::cert::{self, Certificate, KeyType};
@@ -93,8 +93,8 @@ fn without_root<'c>(chain: &'c [&'c [u8]]) -> &'c [&'c [u8]] {
 }
 
 impl Shown {
-    fn is_expected(&self) -> bool {
-        matches!(self, Self::Expected(..))
+    fn expected(&self) -> Option<ServedChain> {
+        if let Self::Expected(chain, _) = self { Some(*chain) } else { None }
     }
 
     fn is_refusal(&self) -> bool {
@@ -150,13 +150,15 @@ impl HandshakeRound {
     pub(super) fn is_mixed(&self) -> bool {
         let is_not = |shown: &Shown| shown.is_refusal() || shown.other().is_some();
         let kinds = [&self.own, &self.other];
-        kinds.iter().any(|shown| shown.iter().any(Shown::is_expected) && shown.iter().any(is_not))
+        kinds
+            .iter()
+            .any(|shown| shown.iter().any(|shown| shown.expected().is_some()) && shown.iter().any(is_not))
     }
 
     /// The combined result.
     pub(super) fn observation(self, expected: &ExpectedLeaf<'_>) -> Observation {
         let Self { mut own, mut other } = self;
-        let is_shown_to = |shown: &[Shown]| shown.iter().any(Shown::is_expected);
+        let is_shown_to = |shown: &[Shown]| shown.iter().any(|shown| shown.expected().is_some());
         let mut other_name = ClientKinds::new(expected.key_type.as_ref()).other_name;
         // If the key type is unknown, the kind of client that gets the leaf reveals it.
         if expected.key_type.is_none() && is_shown_to(&other) && !is_shown_to(&own) {
@@ -171,14 +173,11 @@ impl HandshakeRound {
                 return Observation::Other { leaf, clients };
             }
         }
-        let chains = own.iter().filter_map(|shown| match shown {
-            Shown::Expected(chain, _) => Some(*chain),
-            _ => None,
-        });
-        let chain = chains.max();
+        let chain = own.iter().filter_map(Shown::expected).max();
         let failure = own.into_iter().filter_map(Shown::failure).max_by_key(|error| error.cause);
         // An edge without a certificate for the other kind rejects its handshakes. Any other failure says nothing.
-        let others = other.into_iter().filter_map(Shown::failure).filter(|error| !error.is_from_edge());
+        let is_rejected = |error: &HandshakeError| matches!(error.cause, Cause::Edge | Cause::Refused);
+        let others = other.into_iter().filter_map(Shown::failure).filter(|error| !is_rejected(error));
         match (chain, failure, others.max_by_key(|error| error.cause)) {
             (_, Some(error), _) if expected.is_refusal_conclusive() => Observation::Failed(error),
             (_, Some(error), _) => Observation::Failed(error.without_refusal()),
