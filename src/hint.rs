@@ -19,7 +19,7 @@ pub enum Hint {
         /// What to do in place of that.
         instead: &'static str,
         /// The flags to choose from; may be empty.
-        flags: &'static [Override],
+        flags: Vec<Override>,
     },
     /// Deploy without a site.
     OmitDomain {
@@ -199,7 +199,7 @@ mod tests {
             lineage: Some("--lineage /certs/a".into()),
             domains: vec!["a.example".into(), "*.example".into()],
         };
-        let flags = &[
+        let flags = vec![
             Override { flag: "--allow-older", purpose: "to go back to it" },
             Override { flag: "--rebind", purpose: "to keep both" },
         ];

@@ -31,7 +31,7 @@ pub(super) fn check(file: &str, chain: &Chain, context: &CheckContext<'_>) -> Ve
             if is_self_issued { "have a CA issue it" } else { "issue it in the CA's production environment" };
         match context.untrusted {
             Status::Fail => {
-                findings.add(Status::Fail, found, Hint::Override { instead, flags: &[ALLOW_UNTRUSTED] });
+                findings.add(Status::Fail, found, Hint::Override { instead, flags: vec![ALLOW_UNTRUSTED] });
             }
             status => findings.note(status, found),
         }

@@ -272,7 +272,7 @@ impl Verdict {
             _ => {
                 let message = format_args!("{domain} is misbound: {detail}");
                 let error = of_site(ErrorKind::Service, domain, "misbound", message)
-                    .hint(Hint::Override { instead: "bind it in the service", flags: &[REBIND] });
+                    .hint(Hint::Override { instead: "bind it in the service", flags: vec![REBIND] });
                 Self::new(Outcome::Misbound, detail).with_error(error)
             }
         }

@@ -62,20 +62,12 @@ pub(crate) enum Blocker {
 impl Blocker {
     /// Whether it is a guard: the upload would succeed and break something else.
     pub(crate) fn is_guard(&self) -> bool {
-        self.flag().is_some_and(|flag| flag != REBIND)
+        self.guard_flag().is_some()
     }
 
-    /// The flag that overrides it.
-    fn flag(&self) -> Option<&'static str> {
-        match self {
-            Self::NoRecord => None,
-            Self::SystemIssued(_) => Some(REPLACE_LETS.flag),
-            Self::Shrink { .. } => Some(ALLOW_SHRINK.flag),
-            Self::HiddenSites(_) | Self::HiddenRecord(_) => Some(ALLOW_PARTIAL.flag),
-            Self::Older { .. } => Some(ALLOW_OLDER.flag),
-            // No guard: the record that it is bound to cannot be replaced.
-            _ => Some(REBIND),
-        }
+    /// The flag that overrides it if it is a guard.
+    fn guard_flag(&self) -> Option<&'static Override> {
+        self.remedy().1.iter().find(|known| known.flag != REBIND)
     }
 
     /// The reason in a few words, with the flag that overrides it. The error has the details.
@@ -97,44 +89,47 @@ impl Blocker {
             Self::HiddenSites(_) | Self::HiddenRecord(_) => "the service's list is incomplete".into(),
             Self::Older { id, .. } => format!("certificate {id} is newer"),
         };
-        match self.flag() {
-            Some(flag) => format!("{reason} ({flag})"),
+        match self.guard_flag().or(self.remedy().1.first()) {
+            Some(Override { flag, .. }) => format!("{reason} ({flag})"),
             None => reason,
         }
     }
 
     /// What to do about it; `can_rebind`: see [`Plan`](super::Plan).
     pub(crate) fn hint(&self, can_rebind: bool) -> Hint {
-        let rebind: &'static [Override] = if can_rebind { &[REBIND_TO_UPLOADED] } else { &[] };
-        let (instead, flags): (_, &'static [Override]) = match self {
-            Self::SystemIssued(_) if can_rebind => (
-                "let the service renew it",
-                &[REPLACE_LETS, Override { flag: REBIND, purpose: "to bind the site to another record" }],
-            ),
-            Self::SystemIssued(_) => ("let the service renew it", &[REPLACE_LETS]),
-            Self::Shrink { .. } if can_rebind => (
-                "add those names to the certificate",
-                &[
-                    Override { flag: REBIND, purpose: "to bind this site to a record of its own" },
-                    ALLOW_SHRINK,
-                ],
-            ),
+        let (mut instead, flags) = self.remedy();
+        if matches!(self, Self::Shrink { .. }) && !can_rebind {
             // The record is stored for this site, so the other one has to leave it.
-            Self::Shrink { .. } => (
-                "add those names to the certificate, or first give the other site a record of its own (deploy a lineage that covers it with `--domain NAME --wait 0`, then run `edgecert sites bind NAME ID`)",
-                &[ALLOW_SHRINK],
-            ),
+            instead = "add those names to the certificate, or first give the other site a record of its own (deploy a lineage that covers it with `--domain NAME --wait 0`, then run `edgecert sites bind NAME ID`)";
+        }
+        let flags = flags.iter().filter(|known| can_rebind || known.flag != REBIND).copied().collect();
+        Hint::Override { instead, flags }
+    }
+
+    /// What to do about it, and the flags that help instead: its own if it is a guard, and `--rebind` if another record is
+    /// no obstacle.
+    fn remedy(&self) -> (&'static str, &'static [Override]) {
+        match self {
+            Self::SystemIssued(_) => ("let the service renew it", &[REPLACE_LETS, REBIND_TO_OTHER]),
+            Self::Shrink { .. } => ("add those names to the certificate", &[REBIND_TO_OWN, ALLOW_SHRINK]),
             Self::HiddenSites(_) | Self::HiddenRecord(_) => {
                 ("deploy again when the service lists everything", &[ALLOW_PARTIAL])
             }
-            Self::UnreadableBinding(_) => ("report this value to the service's support", rebind),
             Self::Older { .. } => ("deploy the latest renewal", &[ALLOW_OLDER]),
             Self::NoRecord => {
                 ("upload a certificate for the site's own domain in the service, then deploy again", &[])
             }
-            _ => ("bind the site to another record in the service", rebind),
-        };
-        Hint::Override { instead, flags }
+            Self::UnreadableBinding(_) => {
+                ("report this value to the service's support", &[REBIND_TO_UPLOADED])
+            }
+            Self::UnknownRecord(_)
+            | Self::SeveralDomains { .. }
+            | Self::NotCovered(..)
+            | Self::NoSuchSite(..)
+            | Self::Ambiguous { .. } => {
+                ("bind the site to another record in the service", &[REBIND_TO_UPLOADED])
+            }
+        }
     }
 }
 
@@ -147,6 +142,9 @@ const ALLOW_OLDER: Override = Override { flag: "--allow-older", purpose: "to go 
 const REBIND: &str = "--rebind";
 const REBIND_TO_UPLOADED: Override =
     Override { flag: REBIND, purpose: "to bind the site to the uploaded record" };
+const REBIND_TO_OTHER: Override = Override { flag: REBIND, purpose: "to bind the site to another record" };
+const REBIND_TO_OWN: Override =
+    Override { flag: REBIND, purpose: "to bind this site to a record of its own" };
 
 /// Identifies a leaf by its issuer and the start of its fingerprint.
 fn identify(leaf: &Leaf) -> String {
