@@ -81,18 +81,16 @@ impl Plan<'_> {
         let is_reached = |action: &Action| [Action::Replace(at), Action::Create(at)].contains(action);
         let reached = self.targets.iter().filter(|target| is_reached(&target.action));
         let sites: Vec<String> = reached.map(|target| target.site.domain.to_string()).collect();
-        let list = text::list(&sites);
         let (has, is) = if sites.len() == 1 { ("has", "is") } else { ("have", "are") };
         // Without a site, the sites are bound to the record afterwards.
-        let subject = if sites.is_empty() { upload.domain.to_string() } else { list.clone() };
-        let ids: Vec<String> = upload.replaces.iter().map(ToString::to_string).collect();
-        let (mut reason, summary) = match ids.as_slice() {
+        let subject = if sites.is_empty() { upload.domain.to_string() } else { text::list(&sites) };
+        let (mut reason, summary) = match &*upload.replaces {
             [] if sites.is_empty() => ("there is no record to bind to".into(), None),
-            [] => (format!("{list} {has} no certificate"), Some(format!("{subject}: no certificate yet"))),
+            [] => (format!("{subject} {has} no certificate"), Some(format!("{subject}: no certificate yet"))),
             [id] => {
-                let is_bound = format!("{list} {is} bound to certificate {id}");
-                let reason =
-                    if sites.is_empty() { format!("certificate {id} is stored for it") } else { is_bound };
+                let stored = format!("certificate {id} is stored for it");
+                let bound = format!("{subject} {is} bound to certificate {id}");
+                let reason = if sites.is_empty() { stored } else { bound };
                 (reason, Some(format!("{subject} (certificate {id})")))
             }
             ids => {
@@ -106,8 +104,8 @@ impl Plan<'_> {
             reason.push_str(CREATED);
             summary.push_str(CREATED);
         }
-        let action = if ids.is_empty() { StepAction::Create } else { StepAction::Replace };
         let cert_ids = upload.replaces.clone();
+        let action = if cert_ids.is_empty() { StepAction::Create } else { StepAction::Replace };
         Step { cert_ids, sites, ..Step::new(action, upload.domain, reason, summary) }
     }
 
