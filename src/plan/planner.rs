@@ -195,9 +195,7 @@ impl<'a> Planner<'_, 'a> {
         let domain = self
             .upload_domain(record)
             .ok_or_else(|| Blocker::SeveralDomains { id, domains: record.domains.to_vec() })?;
-        if self.is_system_issued(record) {
-            return Err(Blocker::SystemIssued(id));
-        }
+        self.system_issued(record).map_or(Ok(()), Err)?;
         if !(self.request.covers)(domain) {
             return Err(Blocker::NotCovered(id, domain.clone()));
         }
@@ -214,8 +212,7 @@ impl<'a> Planner<'_, 'a> {
             return is_hidden.then(|| Blocker::HiddenRecord(domain.clone()));
         }
         stored.iter().find_map(|record| {
-            let system_issued = self.is_system_issued(record).then_some(Blocker::SystemIssued(record.id));
-            system_issued
+            self.system_issued(record)
                 .or_else(|| self.shrink(record.id))
                 .or_else(|| self.older(record.id))
                 .or_else(|| self.hidden_sites(record.id))
@@ -252,10 +249,13 @@ impl<'a> Planner<'_, 'a> {
         }
     }
 
-    fn is_system_issued(&self, record: &Record) -> bool {
-        record.is_system_issued && !self.request.allow.guards.replace_lets
+    /// Refuses to replace a certificate that the service itself renews.
+    fn system_issued(&self, record: &Record) -> Option<Blocker> {
+        let is_guarded = record.is_system_issued && !self.request.allow.guards.replace_lets;
+        is_guarded.then_some(Blocker::SystemIssued(record.id))
     }
 
+    /// Refuses if another site would lose coverage.
     fn shrink(&self, id: u64) -> Option<Blocker> {
         let uncovered = self.listing.sites_bound_to(id).filter(|site| !(self.request.covers)(&site.domain));
         let uncovered_sites: Vec<String> = uncovered.map(|site| site.domain.to_string()).collect();
