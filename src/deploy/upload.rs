@@ -178,18 +178,36 @@ pub(super) fn contradiction(
     leaf: &Certificate,
     other: Option<&Record>,
 ) -> Option<String> {
-    let contradictions: Vec<String> = [
-        (!response.is_ok).then(|| "`ok` is not true".to_owned()),
-        other.map(other_record),
-        other_domain(&response.domains, domain, leaf),
-        other_expiry(response.not_after.as_ref(), leaf),
-        refused_key(response.key_match.as_deref()),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let any = !contradictions.is_empty();
-    any.then(|| format!("the response contradicts the upload: {}", list(&contradictions)))
+    let mut found = Vec::new();
+    if !response.is_ok {
+        found.push("`ok` is not true".to_owned());
+    }
+    if let Some(listed) = other {
+        let domains: Vec<Domain> = listed.domains.iter().chain(&listed.name).cloned().collect();
+        let (id, domains) = (listed.id, list(distinct(&domains)));
+        found.push(format!("`created` is true for `id` {id}, which was listed before for {domains}"));
+    }
+    // A record may be stored for several domains, or for a wildcard of the leaf that covers this one.
+    let shown = &response.domains;
+    let names: Vec<Domain> = shown.iter().filter_map(|text| text.parse().ok()).collect();
+    let is_of_leaf =
+        |name: &&Domain| leaf.dns_names().any(|own| own.parse().is_ok_and(|own: Domain| own == **name));
+    let covering = Names::of(names.iter().filter(is_of_leaf).map(Domain::host));
+    if !shown.is_empty() && !names.contains(domain) && !covering.cover(domain) {
+        found.push(format!("`domain` is {}", list(shown.iter().map(|text| sanitize(text)))));
+    }
+    if let Some(shown) = response.not_after.as_ref().filter(|shown| !shown.may_be(leaf.not_after)) {
+        let shown = match shown {
+            Timestamp::Unreadable(text) => sanitize(text),
+            shown => shown.at().map(rfc3339).unwrap_or_default(),
+        };
+        found.push(format!("`not_after` is {shown}, not {}", rfc3339(leaf.not_after)));
+    }
+    let is_known = |shown: &str| KEY_MATCHES.iter().any(|known| shown.trim().eq_ignore_ascii_case(known));
+    if let Some(shown) = response.key_match.as_deref().filter(|shown| !is_known(shown)) {
+        found.push(format!("`key_match` is {}", sanitize(shown)));
+    }
+    (!found.is_empty()).then(|| format!("the response contradicts the upload: {}", list(&found)))
 }
 
 /// Whether a response says that the upload for a domain created this record, which was listed before for other domains. If
@@ -198,39 +216,6 @@ pub(super) fn is_of_others(response: &Uploaded, domain: &Domain, listed: &Record
     let mut domains = listed.domains.iter().chain(&listed.name).peekable();
     let has_others = domains.peek().is_some() && !Names::of(domains.map(Domain::host)).cover(domain);
     response.is_new() && has_others
-}
-
-fn other_record(listed: &Record) -> String {
-    let domains: Vec<Domain> = listed.domains.iter().chain(&listed.name).cloned().collect();
-    let domains = list(distinct(&domains));
-    format!("`created` is true for `id` {}, which was listed before for {domains}", listed.id)
-}
-
-/// A record may be stored for several domains, or for a wildcard of the leaf that covers this one.
-fn other_domain(shown: &[String], domain: &Domain, leaf: &Certificate) -> Option<String> {
-    let names: Vec<Domain> = shown.iter().filter_map(|text| text.parse().ok()).collect();
-    let is_of_leaf =
-        |name: &&Domain| leaf.dns_names().any(|own| own.parse().is_ok_and(|own: Domain| own == **name));
-    let covering = Names::of(names.iter().filter(is_of_leaf).map(Domain::host));
-    if shown.is_empty() || names.contains(domain) || covering.cover(domain) {
-        return None;
-    }
-    Some(format!("`domain` is {}", list(shown.iter().map(|text| sanitize(text)))))
-}
-
-fn other_expiry(shown: Option<&Timestamp>, leaf: &Certificate) -> Option<String> {
-    let shown = shown.filter(|shown| !shown.may_be(leaf.not_after))?;
-    let shown = match shown {
-        Timestamp::Unreadable(text) => sanitize(text),
-        shown => shown.at().map(rfc3339).unwrap_or_default(),
-    };
-    Some(format!("`not_after` is {shown}, not {}", rfc3339(leaf.not_after)))
-}
-
-fn refused_key(shown: Option<&str>) -> Option<String> {
-    let shown =
-        shown.filter(|shown| !KEY_MATCHES.iter().any(|known| shown.trim().eq_ignore_ascii_case(known)))?;
-    Some(format!("`key_match` is {}", sanitize(shown)))
 }
 
 /// Whether the response says that the service created a record and did not bind the site of this domain to it. Numbers
