@@ -41,14 +41,12 @@ struct Verdict {
 /// Reports the sites that the plan leaves as they are.
 pub(super) fn report_untouched(plan: &Plan<'_>, scope: &Scope<'_, '_>, report: &mut Report) {
     for target in &plan.targets {
-        let (site, mut edge) = (target.site, None);
+        let site = target.site;
+        // Only a site that has the leaf is judged by its edge.
+        let view = scope.survey.view(site.id).filter(|_| target.action == Action::Current);
         let verdict = match (&target.action, site.cert_id) {
             (Action::Leave(blocker), _) => Verdict::blocked(&site.domain, blocker, plan.can_rebind),
-            (Action::Current, _) => {
-                let view = scope.survey.view(site.id);
-                edge = view.map(EdgeView::served_of);
-                Verdict::current(site, view, scope.settings)
-            }
+            (Action::Current, _) => Verdict::current(site, view, scope.settings),
             (Action::Superseded(reason), _) => Verdict::new(Outcome::Superseded, reason),
             (Action::Ignore, Some(id)) => {
                 Verdict::new(Outcome::Misbound, format!("not requested; bound to certificate {id}"))
@@ -57,7 +55,7 @@ pub(super) fn report_untouched(plan: &Plan<'_>, scope: &Scope<'_, '_>, report: &
             _ => continue,
         };
         let findings = scope.findings(site, None, &verdict.outcome);
-        verdict.add_to(report, target, site, (edge, findings));
+        verdict.add_to(report, target, site, (view.map(EdgeView::served_of), findings));
     }
 }
 
