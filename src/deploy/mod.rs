@@ -38,8 +38,7 @@ use crate::check::{self, CheckContext, PathRule, Status, Vetted};
 use crate::clock::{self, Deadline};
 use crate::error::{CommandError, Result};
 use crate::names::{Domain, Names};
-use crate::outcome::ChangedRecords;
-use crate::plan::{Account, Allow, IndexedListing, Plan, Step, Target};
+use crate::plan::{Account, Allow, IndexedListing, Plan, Step, Target, Upload};
 use crate::progress::{Phase, Progress};
 use crate::report::{CertificateReport, Report, ServingReport};
 use crate::secret::Redactor;
@@ -308,32 +307,29 @@ fn report_results(
     report: &mut Report,
 ) {
     report.deployed.changed |= sites.iter().any(PendingSite::may_have_been_changed);
-    report.deployed.records = changed_records(plan, results, sites);
     for (upload, result) in plan.uploads.iter().zip(results) {
-        if let Err(failed) = result {
-            report.fail(failed_upload(upload.domain, failed));
-        }
+        report_planned_upload(upload, result, report);
     }
+    // The service may have created a record and bound it.
+    let lost = sites.iter().filter(|site| site.stored.is_err_and(|failed| failed.may_be_done));
+    report.deployed.records.maybe_stored.extend(lost.filter_map(|site| site.latest().cert_id));
     for site in sites {
         report_pending(site, scope, report);
     }
 }
 
-/// The records that hold, or may hold, the leaf after the uploads.
-fn changed_records(plan: &Plan<'_>, results: &[UploadResult], sites: &[PendingSite<'_>]) -> ChangedRecords {
-    let mut changed = ChangedRecords::default();
-    for (upload, result) in plan.uploads.iter().zip(results) {
-        match result {
-            Ok(StoredRecord { id, contradiction: None, .. }) => changed.stored.extend([*id]),
-            Ok(stored) => changed.maybe_stored.extend(upload.replaces.iter().copied().chain([stored.id])),
-            Err(failed) if failed.may_be_done => changed.maybe_stored.extend(&upload.replaces),
-            Err(_) => {}
+/// Reports the records that hold, or may hold, the leaf after an upload, and its failure.
+fn report_planned_upload(upload: &Upload<'_>, result: &UploadResult, report: &mut Report) {
+    let records = &mut report.deployed.records;
+    match result {
+        Ok(StoredRecord { id, contradiction: None, .. }) => records.stored.extend([*id]),
+        Ok(stored) => records.maybe_stored.extend(upload.replaces.iter().copied().chain([stored.id])),
+        Err(failed) => {
+            let replaced = upload.replaces.iter().filter(|_| failed.may_be_done);
+            records.maybe_stored.extend(replaced);
+            report.fail(failed_upload(upload.domain, failed));
         }
     }
-    // The service may have created a record and bound it.
-    let lost = sites.iter().filter(|site| site.stored.is_err_and(|failed| failed.may_be_done));
-    changed.maybe_stored.extend(lost.filter_map(|site| site.latest().cert_id));
-    changed
 }
 
 /// The sites that the plan has an upload for, each with the result of that upload.
@@ -368,7 +364,6 @@ mod tests {
 
     use super::*;
     use crate::api::{AttemptError, List, Listing, RequestError};
-    use crate::plan::Upload;
     use crate::source::Source;
     use crate::state::fixture::served;
     use crate::state::{RunOptions, SiteState};
@@ -378,7 +373,6 @@ mod tests {
         let domain: Domain = "a.example".parse().unwrap();
         let upload =
             Upload { domain: &domain, replaces: vec![5], may_create: false, alternatives: Vec::new() };
-        let plan = Plan { uploads: vec![upload], ..Plan::default() };
         let stored =
             |contradiction| StoredRecord { id: 6, is_new: false, is_of_others: false, contradiction };
         let failed = |may_be_done| {
@@ -391,7 +385,9 @@ mod tests {
             (Err(failed(true)), &[], &[5]),
             (Err(failed(false)), &[], &[]),
         ] {
-            let changed = changed_records(&plan, &[result], &[]);
+            let mut report = Report::new("deploy");
+            report_planned_upload(&upload, &result, &mut report);
+            let changed = report.deployed.records;
             let ids = |ids: &[u64]| ids.iter().copied().collect::<BTreeSet<_>>();
             assert_eq!((changed.stored, changed.maybe_stored), (ids(certain), ids(possible)));
         }
