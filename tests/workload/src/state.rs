@@ -90,7 +90,11 @@ impl StateTemplate {
         for (pointer, value) in values {
             *state.pointer_mut(pointer).with_context(|| format!("the state has no {pointer}"))? = value;
         }
-        fs::write(state_dir.join(file_name(lineage)), serde_json::to_string_pretty(&state)? + "\n")?;
+        // The hook writes the version first, by which it recognises its files.
+        let version = state.as_object_mut().and_then(|state| state.remove("version"));
+        let rest = serde_json::to_string_pretty(&state)?.split_off(1);
+        let text = format!("{{\n  \"version\": {},{rest}\n", version.context("the state has no version")?);
+        fs::write(state_dir.join(file_name(lineage)), text)?;
         Ok(())
     }
 }
