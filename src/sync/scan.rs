@@ -5,6 +5,7 @@
 //! under its lock.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ptr;
 use std::sync::Arc;
 
@@ -86,11 +87,11 @@ pub(super) enum Reason {
 pub(super) struct Examiner<'a> {
     layers: &'a Layers<'a>,
     pub(super) store: Store,
-    resolved: RefCell<Vec<Resolved<'a>>>,
+    resolved: RefCell<Resolved>,
 }
 
-/// Settings with their inputs, which are the same for most lineages.
-type Resolved<'a> = (Layer, Option<&'a LineageEntry>, Arc<Settings>);
+/// The settings for each entry, with what was recorded, which is the same for most lineages.
+type Resolved = HashMap<Option<*const LineageEntry>, Vec<(Layer, Arc<Settings>)>>;
 
 impl<'a> Examiner<'a> {
     pub(super) fn new(layers: &'a Layers<'a>, store: Store) -> Self {
@@ -187,15 +188,13 @@ impl<'a> Examiner<'a> {
         recorded: &Layer,
         entry: Option<&'a LineageEntry>,
     ) -> Result<Arc<Settings>, SettingsError> {
-        let address = |entry: Option<&LineageEntry>| entry.map(ptr::from_ref);
         let mut resolved = self.resolved.borrow_mut();
-        let known =
-            resolved.iter().find(|(known, other, _)| address(*other) == address(entry) && known == recorded);
-        if let Some((.., settings)) = known {
+        let resolved = resolved.entry(entry.map(ptr::from_ref)).or_default();
+        if let Some((_, settings)) = resolved.iter().find(|(known, _)| known == recorded) {
             return Ok(Arc::clone(settings));
         }
         let settings = Arc::new(self.layers.resolve(recorded, entry)?);
-        resolved.push((recorded.clone(), entry, Arc::clone(&settings)));
+        resolved.push((recorded.clone(), Arc::clone(&settings)));
         Ok(settings)
     }
 }
