@@ -1,7 +1,8 @@
 //! The body of an upload.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
-use serde::Serialize;
 use serde_json::{json, to_writer};
 use zeroize::Zeroizing;
 
@@ -11,19 +12,11 @@ use crate::names::Domain;
 /// The body of the uploads of one certificate: JSON without the domain. Certificate and key are encoded only once.
 pub(crate) struct UploadBody(Zeroizing<Vec<u8>>);
 
-#[derive(Serialize)]
-struct Fields<'a> {
-    cert_pem: &'a str,
-    key_pem: &'a str,
-    /// The name of the record.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-}
-
 /// The length of field names, quotation marks and punctuation.
 const OVERHEAD: usize = 64;
 
 impl UploadBody {
+    /// Encodes certificate and key, and the name of the record, if it is to have one.
     pub(crate) fn new(vetted: &Vetted<'_>, name: Option<&str>) -> Self {
         Self::of(&vetted.chain().pem(), vetted.key().pem().expose(), name)
     }
@@ -32,8 +25,10 @@ impl UploadBody {
         let length = cert_pem.len() + key_pem.len() + name.map_or(0, str::len);
         // A character takes six bytes at most. Growing would leave copies of the key behind.
         let mut json = Zeroizing::new(Vec::with_capacity(6 * length + OVERHEAD));
+        let mut fields = BTreeMap::from([("cert_pem", cert_pem), ("key_pem", key_pem)]);
+        fields.extend(name.map(|name| ("name", name)));
         // Writing to memory does not fail.
-        let _ = to_writer(&mut *json, &Fields { cert_pem, key_pem, name });
+        let _ = to_writer(&mut *json, &fields);
         Self(json)
     }
 
