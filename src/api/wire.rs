@@ -328,12 +328,9 @@ pub(super) fn non_empty_text(value: Option<&Value>) -> Option<&str> {
 
 /// The names in a field: one, several in one string, or an array of them. Withheld text yields none.
 fn domain_texts(domain: Option<&Value>) -> impl Iterator<Item = &str> {
-    let (text, items) = match domain {
-        Some(Value::String(text)) if text != WITHHELD => (text.as_str(), [].as_slice()),
-        Some(Value::Array(items)) => ("", items.as_slice()),
-        _ => ("", [].as_slice()),
-    };
-    let texts = text.split([',', ';', ' ', '\n']).chain(items.iter().filter_map(Value::as_str));
+    let text = domain.and_then(Value::as_str).filter(|text| *text != WITHHELD).unwrap_or_default();
+    let items = domain.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let texts = text.split([',', ';', ' ', '\n']).chain(items);
     texts.map(str::trim).filter(|text| !text.is_empty())
 }
 
