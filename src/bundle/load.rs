@@ -45,10 +45,8 @@ pub(crate) async fn load_settled(
 ) -> Result<Bundle, ReadError> {
     let mut waited = Duration::ZERO;
     loop {
-        let read = {
-            let files = files.clone();
-            move || load(&files, deadline)
-        };
+        let again = files.clone();
+        let read = move || load(&again, deadline);
         // A pipe may take seconds.
         let loaded = if in_pool || !files.are_regular() { offload(read).await } else { read() };
         let may_be_changing = match &loaded {

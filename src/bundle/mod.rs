@@ -43,7 +43,7 @@ pub struct Bundle {
     pub chain: Result<Chain, Vec<Defect>>,
     /// `None` if the key was not read.
     pub key: Option<Result<PrivateKey, Defect>>,
-    /// What was ignored or normalized in the files, for messages.
+    /// Blocks that were ignored and repairs made while parsing, as noun phrases for messages.
     pub cleaned: BTreeSet<String>,
 }
 
