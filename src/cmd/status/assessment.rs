@@ -70,6 +70,8 @@ pub(super) enum Quantity {
     SyncAge,
 }
 
+display_as_serialized!(Quantity);
+
 impl<'a> Assessment<'a> {
     /// Finds all problems, the most severe first.
     pub(super) fn problems(self) -> Vec<Problem<'a>> {
@@ -398,17 +400,13 @@ impl Gauge<'_> {
     pub(super) fn performance_data(&self) -> String {
         let limits =
             |number: fn(Duration) -> String| self.limits.map(|limit| limit.map(number).unwrap_or_default());
-        let label = match self.quantity {
+        if self.quantity == Quantity::TimeLeft {
+            let [warning, critical] = limits(|limit| days(limit) + ":");
             // No minimum, because the value is negative after the expiry.
-            Quantity::TimeLeft => {
-                let [warning, critical] = limits(|limit| days(limit) + ":");
-                return format!("days_left={};{warning};{critical}", days(self.value));
-            }
-            Quantity::Lag => "lag",
-            Quantity::SyncAge => "sync_age",
-        };
+            return format!("days_left={};{warning};{critical}", days(self.value));
+        }
         let [warning, critical] = limits(|limit| limit.whole_seconds().to_string());
-        format!("{label}={}s;{warning};{critical};0", self.value.whole_seconds())
+        format!("{}={}s;{warning};{critical};0", self.quantity, self.value.whole_seconds())
     }
 }
 
