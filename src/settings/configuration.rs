@@ -91,6 +91,11 @@ impl Configuration {
     pub(crate) fn require_valid(&self) -> Result<&Self, SettingsError> {
         self.faults.first().map_or(Ok(self), |fault| Err(fault.clone()))
     }
+
+    /// Whether a setting seems to be missing only because the file, which may hold it, is invalid.
+    pub(crate) fn may_hold(&self, error: &SettingsError) -> bool {
+        error.is_missing && !self.faults.is_empty()
+    }
 }
 
 impl LineageEntry {

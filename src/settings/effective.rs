@@ -64,9 +64,8 @@ pub(crate) fn effective(
         let lineage = Some(path(entry.path()));
         settings.extend(own.map(|setting| EffectiveSetting { lineage: lineage.clone(), ..setting }));
     }
-    // A setting is not missing if the file that may hold it is invalid.
-    for setting in settings.iter_mut().filter(|_| !file.faults.is_empty()) {
-        setting.error.take_if(|error| error.is_missing);
+    for setting in &mut settings {
+        setting.error.take_if(|error| file.may_hold(error));
     }
     // The others are shown with their settings, unless a flag or a variable overrides these.
     let is_shown = |fault| settings.iter().any(|setting| setting.error.as_ref() == Some(fault));

@@ -44,6 +44,8 @@ const MAX_CONCURRENT: usize = 32;
 struct Doctor<'a> {
     runtime: &'a Runtime,
     host: &'a Host<'a>,
+    file: &'a Configuration,
+    /// Without an invalid file.
     layers: &'a Layers<'a>,
     now: OffsetDateTime,
     /// Shared by the connections and the checks of all lineages.
@@ -59,14 +61,15 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut Report) -> 
         settings::list(&args.settings, context, report);
         return Ok(());
     }
-    let (mut rest, host) = (Configuration::default(), Host::new(args.root.clone(), &context.env));
+    let host = Host::new(args.root.clone(), &context.env);
     // Runs with an invalid file are recorded where it says.
-    rest.layer.local.state_dir.clone_from(&context.configuration().layer.local.state_dir);
-    let valid = context.configuration().require_valid().unwrap_or(&rest);
-    let layers = Layers::new(&args.settings, &context.env, valid);
+    let (file, mut rest) = (context.configuration(), Configuration::default());
+    rest.layer.local.state_dir.clone_from(&file.layer.local.state_dir);
+    let layers = Layers::new(&args.settings, &context.env, file.require_valid().unwrap_or(&rest));
     let mut doctor = Doctor {
         runtime: &Runtime::new()?,
         host: &host,
+        file,
         layers: &layers,
         now: clock::now(),
         stores: Arc::default(),
@@ -179,7 +182,9 @@ impl Doctor<'_> {
         let (settings, is_complete) = match self.layers.resolve(recorded, entry) {
             Ok(settings) => (settings, true),
             Err(error) => {
-                self.findings.push(Subject::Settings.failed(error));
+                if !self.file.may_hold(&error) {
+                    self.findings.push(Subject::Settings.failed(error));
+                }
                 (self.layers.incomplete(recorded, entry).ok()?, false)
             }
         };

@@ -33,8 +33,7 @@ pub(super) fn check(context: &Context, layers: &Layers<'_>, host: &Host<'_>) -> 
     if let (Ok(_), Err(error)) = (&base_url, layers.incomplete(&Layer::default(), None)) {
         findings.push(Subject::Settings.failed(error));
     }
-    // An invalid file may hold what is missing.
-    let is_reported = |error: &SettingsError| !error.is_missing || file.require_valid().is_ok();
+    let is_reported = |error: &SettingsError| !file.may_hold(error);
     match (base_url, api_key) {
         (Err(url), Err(key)) if url.is_missing && key.is_missing => {
             // Entries have accounts of their own.

@@ -7,7 +7,7 @@ use expect_test::expect;
 use serde_json::{Value, json};
 
 use super::{Certbot, assert_only_fault, doctor, faults, findings, lines, on_good_host, private_directory};
-use crate::harness::{Fault, Hook, Sandbox, require_trusted_root, sandbox, step, tls_sandbox};
+use crate::harness::{Fault, Hook, Sandbox, edgecert, require_trusted_root, sandbox, step, tls_sandbox};
 
 #[test]
 fn good_setup_has_no_fault() {
@@ -99,6 +99,20 @@ fn faulty_settings_are_named() {
     let output = call().without_env("EDGECERT_STATE_DIR").with_config(&text).exits_with(78);
     let begins = "fail state: others can access the state directory ";
     assert!(super::faults(&output).iter().any(|fault| fault.starts_with(begins)), "{}", output.stdout);
+}
+
+#[test]
+fn invalid_file_may_hold_missing_settings() {
+    let (service, certbot, state) =
+        (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]), private_directory());
+    let url = format!("base_url = '{}'\n", service.endpoints().api);
+    let on_host = |hook: Hook, text: &str| {
+        hook.without_env("EDGECERT_BASE_URL").with_state(state.path()).with_config(text)
+    };
+    let hook = edgecert().against(&service).env("RENEWED_LINEAGE", certbot.live("a.example"));
+    on_host(hook, &url).succeeds();
+    let call = on_host(doctor(&service, ""), &format!("{url}unknown = 1\n"));
+    assert_only_fault(&call.exits_with(78), "fail settings: ", "known keys");
 }
 
 #[test]
