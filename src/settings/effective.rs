@@ -9,8 +9,7 @@ use serde_json::Value;
 
 use super::api_key::{self, KeyLocation};
 use super::configuration::{self, Origins};
-use super::{Configuration, Layer, Layers, Proxy, SettingsError, default_text, on_failure};
-use crate::env::Env;
+use super::{Layer, Layers, Proxy, SettingsError, default_text, on_failure};
 use crate::file::recorded_path;
 use crate::text::{count, path};
 
@@ -41,15 +40,10 @@ impl EffectiveSetting {
 
 /// Lists every setting, then those of `[[lineage]]` entries. `config` is the value of `--config`. Reads the API key,
 /// which may be in a pipe.
-pub(crate) fn effective(
-    flags: &Layer,
-    config: Option<&Path>,
-    env: &Env,
-    file: &Configuration,
-) -> Vec<EffectiveSetting> {
-    let (layers, keys) = (Layers::new(flags, env, file), Layer::keys());
-    let mut settings: Vec<_> = keys.iter().map(|key| setting(key, &layers)).collect();
-    settings.push(api_key(&layers));
+pub(crate) fn effective(layers: &Layers<'_>, config: Option<&Path>) -> Vec<EffectiveSetting> {
+    let (file, keys) = (layers.file, Layer::keys());
+    let mut settings: Vec<_> = keys.iter().map(|key| setting(key, layers)).collect();
+    settings.push(api_key(layers));
     // There may be a secret among the arguments.
     let program = file.on_failure.as_ref().map(|program| path(&program.name));
     let url = file.heartbeat_url.as_ref().map(|_| "set, not shown".to_owned());
@@ -59,7 +53,7 @@ pub(crate) fn effective(
     }));
     for entry in &file.lineages {
         // The others are overridden.
-        let own = keys.iter().filter(|key| given(key, &layers).is_none());
+        let own = keys.iter().filter(|key| given(key, layers).is_none());
         let own = own.filter_map(|key| find(key, &entry.layer, &entry.origins));
         let lineage = Some(path(entry.path()));
         settings.extend(own.map(|setting| EffectiveSetting { lineage: lineage.clone(), ..setting }));
@@ -73,7 +67,7 @@ pub(crate) fn effective(
     let error = faults.find(|fault| !is_shown(fault)).cloned();
     let origin = match config {
         Some(_) => Some("flag --config".into()),
-        None => env.raw(configuration::VARIABLE).map(|_| of_variable(configuration::VARIABLE)),
+        None => layers.env.raw(configuration::VARIABLE).map(|_| of_variable(configuration::VARIABLE)),
     };
     let config = EffectiveSetting::new("config", Ok(file.path.as_deref().map(path)), origin);
     settings.insert(0, EffectiveSetting { error, ..config });
@@ -146,6 +140,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+    use crate::env::Env;
     use crate::settings::configuration::parse;
 
     const FILE: &str = "/etc/edgecert/config.toml";
@@ -161,7 +156,7 @@ mod tests {
             let value = if both.is_empty() { "unset".to_owned() } else { both.join("; ") };
             format!("{lineage}{} = {value} ({})", setting.key, setting.origin)
         };
-        effective(flags, None, &env, &file).into_iter().map(line).collect()
+        effective(&Layers::new(flags, &env, &file), None).into_iter().map(line).collect()
     }
 
     #[test]

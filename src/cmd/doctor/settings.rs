@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::report::{Cell, Report, Table};
-use crate::settings::{self, EffectiveSetting, Layer};
+use crate::settings::{self, EffectiveSetting, Layer, Layers};
 use crate::text;
 
 /// Lists the settings of the run, then those that lineages have of their own.
 pub(super) fn list(flags: &Layer, context: &Context, report: &mut Report) {
-    let Context { env, config, .. } = context;
-    let settings = settings::effective(flags, config.as_deref(), env, context.configuration());
+    let layers = Layers::new(flags, &context.env, context.configuration());
+    let settings = settings::effective(&layers, context.config.as_deref());
     let is_invalid = settings.iter().any(|setting| setting.error.is_some());
     report.exit_with(if is_invalid { ErrorKind::Config.exit_code() } else { 0 }, None);
     report.set("settings", settings.iter().map(to_json).collect::<Value>());
