@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Subcommand as _;
 
-use super::{CertsCommand, Cli, Command, MonitoringArgs, SitesCommand, StatusArgs};
+use super::{CertsCommand, Cli, Command, MonitoringArgs, SitesCommand, StatusArgs, definition};
 use crate::env::Env;
 use crate::error::{CommandError, ErrorKind};
 use crate::report::Report;
@@ -91,7 +91,7 @@ impl Invocation {
             None if deploy.certificate.is_given() || is_hook(env) || common.json => {
                 ("deploy", Command::Deploy(deploy))
             }
-            None => return Self::NoCommand(Cli::root().term_width(width).render_help().to_string()),
+            None => return Self::NoCommand(definition().term_width(width).render_help().to_string()),
         };
         let (config, verbosity) = (common.config, common.verbose);
         Self::Command(Box::new(CommandLine { name, command, config, verbosity }))

@@ -115,7 +115,7 @@ impl Cli {
         let named = Some(first).filter(|word| Command::has_subcommand(word)).and_then(Self::command_alone);
         let is_named = named.is_some();
         // Never freed: that would take longer than parsing.
-        let command = Box::leak(Box::new(named.unwrap_or_else(Self::root).term_width(width)));
+        let command = Box::leak(Box::new(named.unwrap_or_else(definition).term_width(width)));
         let mut matches = command.try_get_matches_from_mut(arguments)?;
         if is_named {
             let common = Common::from_arg_matches_mut(&mut matches)?;
@@ -143,19 +143,15 @@ impl Cli {
     pub(crate) fn version() -> String {
         clap::Command::new(NAME).version(env!("EDGECERT_VERSION")).render_version()
     }
-
-    /// The definition. The short help omits the flags of `deploy`, so that it fits a terminal.
-    fn root() -> clap::Command {
-        Self::command().mut_args(|flag| {
-            let is_global = flag.is_global_set();
-            flag.hide_short_help(!is_global)
-        })
-    }
 }
 
-/// All commands and flags, for completion scripts and the manual.
+/// All commands and flags; completion scripts and the manual come from them, too. The short help omits the flags of
+/// `deploy`, so that it fits a terminal.
 pub fn definition() -> clap::Command {
-    Cli::root()
+    Cli::command().mut_args(|flag| {
+        let is_global = flag.is_global_set();
+        flag.hide_short_help(!is_global)
+    })
 }
 
 /// Returns a flag of `deploy` that precedes a subcommand, where it would be ignored.
