@@ -1,4 +1,5 @@
-//! Common steps after a change to a site: checks for ignored fields and other differences, and waits for the edge.
+//! Common steps of changes to a site: checks that a certificate covers it before `cert_id` is set, and afterwards for
+//! ignored fields and other differences, and waits for the edge.
 
 use std::time::Duration;
 
@@ -6,13 +7,15 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::field_update::Fields;
-use super::{binding, label};
+use super::label;
 use crate::api::{ApiObject, Site};
+use crate::bundle::{Bundle, Files};
 use crate::cli::WaitArgs;
 use crate::clock::Deadline;
 use crate::cmd::session::{Session, contradiction};
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::fields;
+use crate::names::Domain;
 use crate::settings::Seconds;
 use crate::text::{humanize, list, sanitize};
 
@@ -21,6 +24,58 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 impl Session<'_> {
+    /// Refuses fields that leave the site without a certificate that covers it, or warns if that is allowed. `before` is the
+    /// site, unless it is to be created.
+    pub(super) async fn check_binding(
+        &mut self,
+        fields: &Fields,
+        domain: &Domain,
+        before: Option<&ApiObject<Site>>,
+        allow_uncovered: bool,
+    ) -> Result<()> {
+        let Some(cert_id) = fields.get("cert_id") else { return Ok(()) };
+        let site = before.map_or_else(|| domain.to_string(), label);
+        let uncovered = if let Some(cert) = record(cert_id) {
+            let names = self.uncovering_names(cert, domain).await;
+            names.map(|names| format!("certificate {cert} does not cover {site}, only {}", list(&names)))
+        } else {
+            let is_bound = before.is_some_and(|site| !site.known.is_unbound());
+            is_bound.then(|| format!("{site} would be left without a certificate"))
+        };
+        match uncovered {
+            Some(uncovered) if !allow_uncovered => {
+                let message = format_args!("{uncovered}; nothing was changed");
+                let error = CommandError::new(ErrorKind::Refused, message);
+                Err(error.hint("bind another certificate, or pass --allow-uncovered"))
+            }
+            uncovered => {
+                self.report.warnings.extend(uncovered);
+                Ok(())
+            }
+        }
+    }
+
+    /// The names of a certificate that is known not to cover the domain. Only the certificate itself counts: the listing may
+    /// show fewer names than the certificate has, or a name that it does not have.
+    async fn uncovering_names(&mut self, cert: u64, domain: &Domain) -> Option<Vec<String>> {
+        let download = match self.client.download(cert).await {
+            // The record does not exist or belongs to another account; the service refuses it (section 4.7).
+            Err(cause) if cause.refused_status() == Some(404) => return None,
+            download => download.ok(),
+        };
+        let bundle = download.map(|download| {
+            let files = Files { cert: "the record".into(), issuers: None, key: None };
+            Bundle::from_bytes(&files, download.cert_pem.as_bytes(), None, None)
+        });
+        let Some(chain) = bundle.and_then(|bundle| bundle.chain.ok()) else {
+            let warning = format!("cannot tell whether certificate {cert} covers {domain}");
+            self.report.warnings.push(warning);
+            return None;
+        };
+        let is_covered = domain.is_covered_by_any(chain.leaf.dns_names());
+        (!is_covered).then(|| chain.leaf.dns_names().map(sanitize).collect())
+    }
+
     /// Reports a site after its fields were saved. Fails if the service ignored one of them (section 4.7) or did not set
     /// `cert_id`, and warns of those that it saved otherwise than sent.
     pub(super) fn verify(&mut self, site: &ApiObject<Site>, sent: &Fields, ignored: &[String]) -> Result<()> {
@@ -35,7 +90,7 @@ impl Session<'_> {
             }
         }
         if ignored.is_empty() {
-            let Some(wanted) = sent.get("cert_id").map(binding::record) else { return Ok(()) };
+            let Some(wanted) = sent.get("cert_id").map(record) else { return Ok(()) };
             let bound = match (site.known.cert_id, &site.known.unreadable_cert_id) {
                 (_, Some(unreadable)) => format!("a cert_id that cannot be read ({unreadable})"),
                 (found, None) if found == wanted => return Ok(()),
@@ -93,6 +148,11 @@ impl Session<'_> {
         self.report.push(format!("{}: the configuration has reached the edge", label(site)));
         Ok(())
     }
+}
+
+/// The record that a value of `cert_id` names; `None`: no record.
+pub(super) fn record(cert_id: &Value) -> Option<u64> {
+    cert_id.as_u64().filter(|id| *id != 0)
 }
 
 /// Whether a field was saved as sent. The service may add to objects, and has several spellings of "none".

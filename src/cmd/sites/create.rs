@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::change::contains;
 use super::field_update::{self, Fields};
-use super::{binding, label};
+use super::label;
 use crate::api::{ApiObject, RequestError, SavedSite, Site};
 use crate::cli::CreateArgs;
 use crate::cmd::session::{LIST_SITES_HINT, Session, contradiction, failed, failed_or_refused};
@@ -32,8 +32,7 @@ pub(super) async fn run(args: &CreateArgs, context: &Context, report: &mut Repor
         let hint = format!("run `edgecert sites update {}` to change it", site.known.id);
         return Err(CommandError::new(ErrorKind::Service, message).hint(hint));
     }
-    let allow_uncovered = args.fields.allow_uncovered;
-    binding::check(&fields, &args.domain, None, allow_uncovered, &mut session).await?;
+    session.check_binding(&fields, &args.domain, None, args.fields.allow_uncovered).await?;
     let saved = match session.client.create_site(&fields).await {
         Err(cause) if cause.error.is_retryable() => {
             find_created(&args.domain, &cause, &fields, &mut session).await?

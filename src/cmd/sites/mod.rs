@@ -1,6 +1,5 @@
 //! `edgecert sites`: manages the account's sites. The commands that only read are here.
 
-mod binding;
 mod change;
 mod create;
 mod delete;

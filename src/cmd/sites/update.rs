@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::change::contains;
+use super::change::{contains, record};
 use super::field_update::{self, Fields};
-use super::{binding, label, plain, scalars};
+use super::{label, plain, scalars};
 use crate::cli::{BindArgs, FieldArgs, SiteArgs, UpdateArgs};
 use crate::cmd::session::{SEE_REASON_HINT, Session, not_done};
 use crate::context::Context;
@@ -41,7 +41,7 @@ pub(super) async fn run(args: &UpdateArgs, context: &Context, report: &mut Repor
         return session.finish(*wait, &mut before).await;
     }
     let (id, allow_uncovered) = (before.known.id, args.fields.allow_uncovered);
-    binding::check(&sent, &before.known.domain, Some(&before), allow_uncovered, &mut session).await?;
+    session.check_binding(&sent, &before.known.domain, Some(&before), allow_uncovered).await?;
     let saved = session.client.update_site(id, &sent).await.map_err(|cause| {
         let has_reference = ["cert_id", "package_id"].iter().any(|name| sent.contains_key(*name));
         let hint = match cause.refused_status() {
@@ -64,7 +64,7 @@ pub(super) async fn run(args: &UpdateArgs, context: &Context, report: &mut Repor
     }
     let verified = session.verify(&after, &sent, &saved.ignored_fields);
     if verified.is_ok() {
-        let done = match sent.get("cert_id").and_then(binding::record) {
+        let done = match sent.get("cert_id").and_then(record) {
             Some(cert) if sent.len() == 1 => format!("bound to certificate {cert}"),
             _ => "saved".to_owned(),
         };
