@@ -5,7 +5,6 @@
 //! heartbeat URL a call after each `sync`. Nothing here changes the exit code.
 
 mod heartbeat;
-mod log_entry;
 mod on_failure;
 mod system_log;
 
@@ -16,7 +15,7 @@ use crate::error::ErrorKind;
 use crate::report::Report;
 
 pub(crate) use heartbeat::send_heartbeat;
-use log_entry::LogEntry;
+use system_log::LogEntry;
 
 /// Reports the result of a run: failures and deployments that changed something to the system log, and failures to the
 /// `on_failure` program, whose output is printed. A usage error does not count, because the user sees it. An error is the
@@ -34,7 +33,7 @@ pub fn report_panic(report: &Report, context: &Context, print: &dyn Fn(&str)) {
     }
     // Reading it now could wait for this very thread.
     if !context.has_read_configuration() {
-        return system_log::write(&log_entry::entries(report));
+        return system_log::write(&system_log::entries(report));
     }
     if report.command() == "sync" {
         let _ = send_heartbeat(report, context);
@@ -50,7 +49,7 @@ pub fn log_warning(command: &str, warning: &str) {
 /// Reports a result like [`report`], also a usage error.
 pub fn send(report: &Report, context: &Context, print: &dyn Fn(&str)) -> Result<(), String> {
     // Before the program runs, which may take long.
-    system_log::write(&log_entry::entries(report));
+    system_log::write(&system_log::entries(report));
     match &context.configuration().on_failure {
         Some(program) if report.exit_code() != 0 => on_failure::run(program, report, &context.env, print),
         _ => Ok(()),
