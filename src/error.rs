@@ -263,12 +263,6 @@ pub(crate) fn first_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Strin
     text::list_first(names.into_iter().map(sanitize), MAX_NAMED)
 }
 
-impl<E: Diagnostic + ?Sized> Diagnostic for &E {
-    fn diagnose(&self) -> CommandError {
-        (**self).diagnose()
-    }
-}
-
 impl<E: Diagnostic> From<E> for CommandError {
     fn from(error: E) -> Self {
         error.diagnose()

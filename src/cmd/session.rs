@@ -81,7 +81,7 @@ pub(super) fn no_such_site(id: u64) -> CommandError {
 
 /// Fails if a list may lack elements, after its elements were shown.
 pub(super) fn require_complete<T>(list: &List<T>) -> Result<()> {
-    list.gaps.first().map_or(Ok(()), |gap| Err(gap.into()))
+    list.gaps.first().map_or(Ok(()), |gap| Err(gap.diagnose()))
 }
 
 impl<'a> Session<'a> {

@@ -36,7 +36,7 @@ use crate::api::{Client, Gap, MAX_CONCURRENT_REQUESTS};
 use crate::bundle::{self, Bundle};
 use crate::check::{self, CheckContext, PathRule, Status, Vetted};
 use crate::clock::{self, Deadline};
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, Diagnostic as _, Result};
 use crate::names::{Domain, Names};
 use crate::plan::{Account, Allow, IndexedListing, Plan, Step, Target, Upload};
 use crate::progress::{Phase, Progress};
@@ -152,7 +152,7 @@ impl Deployment<'_> {
         let is_one_of_many = self.account.is_some();
         let _permit = if is_one_of_many { Some(clients.loads.acquire().await) } else { None };
         let loaded = bundle::load_settled(files, self.deadline, is_one_of_many).await;
-        loaded.map_err(|error| CommandError::from(&error).misuse(error.is_missing()))
+        loaded.map_err(|error| error.diagnose().misuse(error.is_missing()))
     }
 
     /// Loads the trust anchors that the chain is checked against; also returns the result for a chain without a path to
@@ -276,7 +276,7 @@ fn report_gaps(names: &Names, listing: &IndexedListing, before: Option<&LineageS
 
 /// The failure of a run whose listing may lack sites or records.
 pub(crate) fn incomplete_listing(gap: &Gap) -> CommandError {
-    CommandError::from(gap).with_consequence("what is not listed was not deployed")
+    gap.diagnose().with_consequence("what is not listed was not deployed")
 }
 
 /// The hosts of the sites around a lineage, including those that its records are stored for.

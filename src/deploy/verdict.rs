@@ -8,7 +8,7 @@ use std::fmt::Display;
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
 use super::scope::Scope;
 use crate::api::{RequestError, Site};
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, Diagnostic as _, ErrorKind};
 use crate::hint::{Hint, Override};
 use crate::names::Domain;
 use crate::outcome::Outcome;
@@ -339,7 +339,7 @@ pub(super) fn unconfirmed(domain: &Domain, detail: &str) -> CommandError {
 }
 
 fn of_request(domain: &Domain, action: &str, failed: &RequestError, message: String) -> CommandError {
-    let cause = CommandError::from(failed);
+    let cause = failed.diagnose();
     let class = format!("{action} {}", cause.class_or_message());
     cause.saying(message).class(class).of_site(domain)
 }

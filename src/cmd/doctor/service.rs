@@ -54,7 +54,8 @@ impl Account {
     }
 
     fn listed(&mut self, listing: Listing) -> Vec<DoctorFinding> {
-        let mut findings: Vec<_> = listing.gaps().map(|gap| Subject::Service.failed(gap)).collect();
+        let mut findings: Vec<_> =
+            listing.gaps().map(|gap| Subject::Service.failed(gap.diagnose())).collect();
         if findings.is_empty() {
             let (sites, records) =
                 (count(listing.sites.items.len(), "site"), count(listing.records.items.len(), "certificate"));

@@ -28,7 +28,7 @@ pub(super) fn check(context: &Context, layers: &Layers<'_>, host: &Host<'_>) -> 
         }
     });
     let unusable = layers.unusable().filter(|(key, _)| *key != "base_url");
-    findings.extend(unusable.map(|(_, error)| Subject::Settings.failed(error)));
+    findings.extend(unusable.map(|(_, error)| Subject::Settings.failed(error.diagnose())));
     let (base_url, api_key) = (layers.base_url(), layers.api_key());
     if let (Ok(_), Err(error)) = (&base_url, layers.incomplete(&Layer::default(), None)) {
         findings.push(Subject::Settings.failed(error));

@@ -22,7 +22,7 @@ use self::plugin::CheckVerdict;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Diagnostic as _, Result};
 use crate::inventory::Inventory;
 use crate::report::Report;
 use crate::settings::{Layer, Layers, SettingsError};
@@ -97,7 +97,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut Report) -> Result<()>
     }
     report.warnings.extend(fleet.last_sync.faults.iter().map(ToString::to_string));
     for error in &fleet.state_errors {
-        report.fail(error);
+        report.fail(error.diagnose());
     }
     written
 }
