@@ -81,7 +81,7 @@ impl Cluster {
         &self,
         namespace: &str,
         selector: Option<&str>,
-        next: Option<&str>,
+        token: &str,
     ) -> Result<SecretList> {
         let mut url = self.url.clone();
         url.set_path(&format!("/api/v1/namespaces/{namespace}/secrets"));
@@ -89,7 +89,7 @@ impl Cluster {
             ("fieldSelector", Some("type=kubernetes.io/tls")),
             ("labelSelector", selector),
             ("limit", Some(PAGE_SIZE)),
-            ("continue", next),
+            ("continue", Some(token).filter(|token| !token.is_empty())),
         ];
         let parameters = parameters.into_iter().filter_map(|(name, value)| Some((name, value?)));
         url.query_pairs_mut().extend_pairs(parameters);

@@ -65,17 +65,15 @@ async fn list(
     is_wanted: &impl Fn(&Source) -> bool,
     found: &mut Found,
 ) -> Result<()> {
-    let mut next: Option<String> = None;
-    loop {
-        let page = cluster.list(namespace, selector, next.as_deref()).await?;
+    let mut next = Some(String::new());
+    while let Some(token) = next {
+        let page = cluster.list(namespace, selector, &token).await?;
         for secret in page.items.into_iter().flatten() {
             found.keep(namespace, secret, is_wanted)?;
         }
-        if page.metadata.next.is_empty() {
-            return Ok(());
-        }
-        next = Some(page.metadata.next);
+        next = Some(page.metadata.next).filter(|next| !next.is_empty());
     }
+    Ok(())
 }
 
 impl Found {
