@@ -64,13 +64,8 @@ pub fn hosts(domains: &[Domain]) -> Vec<String> {
 
 /// Removes repeated domains; keeps the order.
 pub fn distinct(domains: &[Domain]) -> Vec<Domain> {
-    let mut distinct: Vec<Domain> = Vec::new();
-    for domain in domains {
-        if !distinct.contains(domain) {
-            distinct.push(domain.clone());
-        }
-    }
-    distinct
+    let mut seen = BTreeSet::new();
+    domains.iter().filter(|domain| seen.insert(domain.host())).cloned().collect()
 }
 
 /// The names of a certificate, for lookups. `*.` matches exactly one label; a wildcard site is covered by the same
@@ -159,10 +154,7 @@ fn is_canonical(text: &str) -> bool {
 /// Converts a host name or wildcard to A-labels (UTS 46); rejects what cannot be a DNS name.
 fn ascii(text: &str) -> Result<String, NotADomain> {
     let text = text.strip_suffix('.').unwrap_or(text);
-    let (star, host) = match text.strip_prefix("*.") {
-        Some(host) => ("*.", host),
-        None => ("", text),
-    };
+    let (star, host) = text.strip_prefix("*.").map_or(("", text), |host| ("*.", host));
     let host = idna::domain_to_ascii(host).map_err(|_| NotADomain)?;
     let is_name = |label: &str| {
         (1..=63).contains(&label.len())

@@ -4,7 +4,7 @@ pub mod people;
 pub mod rfc3339;
 
 use std::borrow::Cow;
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 
 use time::Duration;
 
@@ -37,14 +37,11 @@ pub fn ascii(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return text.into();
     }
-    let mut escaped = String::with_capacity(2 * text.len());
-    for unit in text.encode_utf16() {
-        match u8::try_from(unit) {
-            Ok(byte) if byte.is_ascii() => escaped.push(byte.into()),
-            _ => _ = write!(escaped, "\\u{unit:04x}"),
-        }
-    }
-    escaped.into()
+    let escape = |unit: u16| match u8::try_from(unit) {
+        Ok(byte) if byte.is_ascii() => char::from(byte).into(),
+        _ => format!("\\u{unit:04x}"),
+    };
+    text.encode_utf16().map(escape).collect::<String>().into()
 }
 
 /// Formats a path for a message. It is never truncated, because users paste it.
