@@ -69,13 +69,10 @@ impl Table {
         if self.rows.is_empty() {
             return String::new();
         }
-        let mut widths: Vec<usize> = self.heads.iter().map(|head| head.width()).collect();
-        for (cells, _) in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(cells) {
-                *width = (*width).max(cell.width());
-            }
-        }
         let heads: Vec<Cell> = self.heads.iter().map(|head| Cell::from(head.to_uppercase())).collect();
+        let lines = || self.rows.iter().map(|(cells, _)| cells).chain([&heads]);
+        let width = |column| lines().filter_map(|cells| cells.get(column)).map(Cell::width).max();
+        let widths: Vec<usize> = (0..heads.len()).filter_map(width).collect();
         let mut text = line(&heads, &widths, style);
         for (cells, notes) in &self.rows {
             text.push_str(&line(cells, &widths, style));
@@ -94,9 +91,7 @@ fn line(cells: &[Cell], widths: &[usize], style: Style) -> String {
         let gap = if column == 0 { "" } else { GAP };
         let _ = write!(line, "{gap}{sign}{shown}{:padding$}", "");
     }
-    line.truncate(line.trim_end().len());
-    line.push('\n');
-    line
+    line.trim_end().to_owned() + "\n"
 }
 
 #[cfg(test)]
