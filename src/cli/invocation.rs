@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Subcommand as _;
 
-use super::{CertsCommand, Cli, Command, MonitoringArgs, SitesCommand, StatusArgs, definition};
+use super::{CertsCommand, Cli, Command, MonitoringArgs, SitesCommand, definition};
 use crate::env::Env;
 use crate::error::{CommandError, ErrorKind};
 use crate::report::Report;
@@ -148,8 +148,9 @@ impl CommandLine {
     /// The exit code of a command that is run for its output if that is lost: its own or that of the loss, whichever
     /// is more severe.
     pub fn exit_code_without_output(&self, own: u8, lost: u8) -> u8 {
-        // A monitoring plugin without output has failed.
-        if self.is_monitoring() { StatusArgs::UNKNOWN } else { ErrorKind::most_severe_code([own, lost]) }
+        // That of a monitoring plugin that has failed.
+        const UNKNOWN: u8 = 3;
+        if self.is_monitoring() { UNKNOWN } else { ErrorKind::most_severe_code([own, lost]) }
     }
 }
 

@@ -90,11 +90,6 @@ pub(crate) struct MonitoringArgs {
     pub(crate) allow_empty: bool,
 }
 
-impl StatusArgs {
-    /// The exit code of a `--check` that failed.
-    pub(crate) const UNKNOWN: u8 = 3;
-}
-
 impl MonitoringArgs {
     /// Whether a word of the command line is `--check`, or a flag for it, perhaps with a value.
     pub(super) fn is_among<'a>(words: impl IntoIterator<Item = Cow<'a, str>>) -> bool {
