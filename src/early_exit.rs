@@ -16,12 +16,12 @@ use signal_hook::flag::register_conditional_shutdown;
 
 /// Exits as UNKNOWN after this time, unless `status --check` prints its verdict first; at once if that cannot be ensured.
 pub(super) fn exit_after(limit: Duration, ui: Ui) {
-    let started = std::thread::Builder::new().spawn(move || {
+    let end_check = move || {
         std::thread::sleep(limit);
         let seconds = count(usize::try_from(limit.as_secs()).unwrap_or(usize::MAX), "second");
         exit(&cmd::failed_check(&format!("timed out after {seconds}"), ""), ui, None);
-    });
-    if started.is_err() {
+    };
+    if std::thread::Builder::new().spawn(end_check).is_err() {
         let reason = "cannot limit the time of this check: no thread can be started";
         exit(&cmd::failed_check(reason, ""), ui, None);
     }

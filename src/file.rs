@@ -157,10 +157,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
         io::ErrorKind::NotFound => "no such file".into(),
         io::ErrorKind::PermissionDenied => "permission denied".into(),
         io::ErrorKind::IsADirectory => "it is a directory".into(),
-        _ => {
-            let text = error.to_string();
-            text.split(" (os error").next().unwrap_or_default().to_owned()
-        }
+        _ => error.to_string().split(" (os error").next().unwrap_or_default().to_owned(),
     }
 }
 

@@ -47,9 +47,7 @@ pub(crate) fn call(arguments: &[OsString]) -> Option<Call> {
 
 /// `DOMAIN KEYFILE CERTFILE FULLCHAINFILE CHAINFILE [TIMESTAMP]`
 fn certificate(arguments: &[OsString]) -> Option<Source> {
-    let [_domain, key, cert, full_chain, chain, ..] = arguments else {
-        return None;
-    };
+    let [_domain, key, cert, full_chain, chain, ..] = arguments else { return None };
     let (cert, issuers) =
         if full_chain.is_empty() { (cert, Some(PathBuf::from(chain))) } else { (full_chain, None) };
     let files = Files { cert: cert.into(), issuers, key: Some(key.into()) };

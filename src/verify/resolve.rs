@@ -43,9 +43,7 @@ async fn resolve(host: &str, port: u16, limit: Duration) -> Result<Vec<SocketAdd
 /// The server name (SNI) for a site; for a wildcard site, a name that no other site is likely to have. `None` for an IP
 /// address, which is not sent as a server name (RFC 6066, section 3).
 pub(super) fn server_name(domain: &Domain) -> Option<ServerName<'static>> {
-    let host = match domain.host().strip_prefix("*.") {
-        Some(parent) => format!("edgecert.{parent}"),
-        None => domain.host().to_owned(),
-    };
+    let host = domain.host();
+    let host = host.strip_prefix("*.").map_or(host.to_owned(), |parent| format!("edgecert.{parent}"));
     ServerName::try_from(host).ok().filter(|name| matches!(name, ServerName::DnsName(_)))
 }

@@ -24,9 +24,7 @@ pub(super) async fn run(
     let refusal = match session.client.set_enabled(id, enabled).await {
         Ok(()) => None,
         Err(cause) if is_refused(&cause) && cause.refused_status() != Some(404) => Some(cause),
-        Err(cause) => {
-            return Err(not_done(&cause, id, format_args!("site {id}"), state, SEE_REASON_HINT));
-        }
+        Err(cause) => return Err(not_done(&cause, id, format_args!("site {id}"), state, SEE_REASON_HINT)),
     };
     let mut site = match &refusal {
         Some(_) => session.site(id).await?,
