@@ -138,14 +138,16 @@ fn read_opened(mut file: &File, max_bytes: u64, limit: Duration) -> io::Result<V
         let left = Timespec::try_from(deadline.left()).unwrap_or_default();
         poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&left))
     };
+    // Of regular files, only some of the kernel's are read as they are written: `/proc/kmsg`, for example.
+    let mut may_wait = !metadata.is_file();
     loop {
-        if !metadata.is_file() && retry_on_intr(wait_for_input)? == 0 {
+        if may_wait && retry_on_intr(wait_for_input)? == 0 {
             let reason = format!("no end of file within {:.0} s", limit.as_secs_f32());
             return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
         }
         let rest = max_bytes + 1 - bytes.len() as u64;
         match file.by_ref().take(rest).read_to_end(&mut bytes) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => may_wait = true,
             read => return read.map(|_| bytes),
         }
     }
