@@ -128,7 +128,10 @@ impl<'a> Planner<'_, 'a> {
         if self.plan.uploads.is_empty() {
             let to_bind: HashSet<u64> = unplaced.iter().map(|unplaced| unplaced.site.id).collect();
             let domains = unplaced.iter().flat_map(|unplaced| unplaced.domains.iter().copied());
-            let harmless = domains.filter(|domain| self.guard(domain).is_none());
+            // Many sites may be bound to records of one domain.
+            let mut hosts = HashSet::new();
+            let distinct = domains.filter(|domain| hosts.insert(domain.host()));
+            let harmless = distinct.filter(|domain| self.guard(domain).is_none());
             // Prefer a record that no other site depends on. The sites to bind do not count: each run would prefer the
             // record that the run before had left.
             let dependents = |domain: &&Domain| {

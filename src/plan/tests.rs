@@ -292,14 +292,20 @@ fn hidden_records_are_guarded() {
 #[test]
 fn record_of_many_sites_is_judged_once() {
     const SITES: u64 = 300;
-    for (domain_of_last, allow) in [("x.a.example", NOTHING), ("c.example", NOTHING), ("c.example", REBIND)] {
+    let record = |id| json!({"id": id, "domain": "a.example"});
+    for (records, domain_of_last, allow) in [
+        (json!([record(5)]), "x.a.example", NOTHING),
+        (json!([record(5)]), "c.example", NOTHING),
+        (json!([record(5)]), "c.example", REBIND),
+        (json!([record(5), record(6)]), "x.a.example", REBIND),
+    ] {
         let domain = |id| match id {
             0 => "a.example".to_owned(),
             SITES => domain_of_last.to_owned(),
             id => format!("x{id}.a.example"),
         };
         let sites = (0..=SITES).map(|id| json!({"id": id, "domain": domain(id), "cert_id": 5}));
-        let (sites, records) = (sites.collect::<Value>(), Listed::default().records);
+        let sites = sites.collect::<Value>();
         let listing = Listing { records: List::of(&records).unwrap(), sites: List::of(&sites).unwrap() };
         let (listing, looks) = (IndexedListing::new(listing), Cell::new(0));
         let request = PlanRequest {
