@@ -86,8 +86,7 @@ fn show_dns_record(site: &ApiObject<Site>, report: &mut Report) {
     let target = site.known.cname.as_deref().map(|cname| cname.trim_end_matches('.'));
     let Some(target) = target.filter(|target| target.split('.').all(is_label)) else {
         let warning = format!("the service returned no usable CNAME target for {}", site.known.domain);
-        report.warnings.push(warning);
-        return;
+        return report.warnings.push(warning);
     };
     let record = format!("{}. IN CNAME {}.", site.known.domain.host(), target);
     report.push(record.clone());

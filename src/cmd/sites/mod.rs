@@ -54,9 +54,7 @@ async fn list(args: &ListArgs, context: &Context, report: &mut Report) -> Result
     });
     session.report.set("sites", list.items.iter().map(|site| &site.json).collect::<Vec<_>>());
     let mut table = Table::new(&["id", "domain", "cname", "enabled", "status", "certificate", "synced"]);
-    for site in &list.items {
-        table.row(cells(site));
-    }
+    list.items.iter().for_each(|site| table.row(cells(site)));
     match list.items.len() {
         0 if total == 0 => session.report.push("the account has no site"),
         0 => session.report.push(format!("none of {} matches", count(total, "site"))),
