@@ -106,8 +106,8 @@ impl Blocker {
         Hint::Override { instead, flags }
     }
 
-    /// What to do about it, and the flags that help instead: its own if it is a guard, and `--rebind` if another record is
-    /// no obstacle.
+    /// What to do about it, and the flags that help instead: its own if it is a guard, and `--rebind` if binding to another
+    /// record would help. The summary names the first one, unless it is a guard.
     fn remedy(&self) -> (&'static str, &'static [Override]) {
         match self {
             Self::SystemIssued(_) => ("let the service renew it", &[REPLACE_LETS, REBIND_TO_OTHER]),

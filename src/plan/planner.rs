@@ -186,9 +186,12 @@ impl<'a> Planner<'_, 'a> {
     /// The domain whose upload replaces a record. Each record is judged once, because many sites may be bound to it, and a
     /// guard looks at all of them.
     fn replaceable(&mut self, id: u64) -> Result<&'a Domain, Blocker> {
-        let known = self.replaceable.get(&id).cloned();
-        let result = known.unwrap_or_else(|| self.judge(id));
-        self.replaceable.entry(id).or_insert(result).clone()
+        if let Some(known) = self.replaceable.get(&id) {
+            return known.clone();
+        }
+        let result = self.judge(id);
+        self.replaceable.insert(id, result.clone());
+        result
     }
 
     fn judge(&self, id: u64) -> Result<&'a Domain, Blocker> {

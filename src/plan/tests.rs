@@ -288,7 +288,7 @@ fn hidden_records_are_guarded() {
     assert_eq!(listed.steps(NOTHING), ["create a.example: a.example has no certificate"]);
 }
 
-/// A wildcard with one record for thousands of sites must not take a look at each of them for each of them.
+/// A wildcard with one record for thousands of sites must not look at every site once for each site.
 #[test]
 fn record_of_many_sites_is_judged_once() {
     const SITES: u64 = 300;

@@ -300,7 +300,7 @@ impl Store {
     }
 }
 
-/// Reads a file; `None` if there is none.
+/// Reads a file; `None` if it does not exist.
 pub(super) fn read_existing(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, ReadError> {
     match file::read_regular(path, max_bytes) {
         Err(error) if error.is_missing() => Ok(None),

@@ -94,7 +94,9 @@ pub(super) fn decide<'c, 'a>(
     }
     let sites = to_check([kept, reached].concat());
     let is_settled = sites.is_empty() && is_recorded;
-    Check { lineage, superseded, is_superseded: is_superseded && is_settled, sites, is_due, is_settled }
+    // Unless it is settled, the listing may lack sites that no other lineage is for.
+    let is_superseded = is_superseded && is_settled;
+    Check { lineage, superseded, is_superseded, sites, is_due, is_settled }
 }
 
 /// The sites of a lineage: those requested, or else those that its leaf covers.

@@ -90,7 +90,7 @@ pub(super) struct Examiner<'a> {
     resolved: RefCell<Resolved>,
 }
 
-/// The settings for each entry, with what was recorded, which is the same for most lineages.
+/// The settings for each entry and for what was recorded, which most lineages share.
 type Resolved = HashMap<Option<*const LineageEntry>, Vec<(Layer, Arc<Settings>)>>;
 
 impl<'a> Examiner<'a> {
