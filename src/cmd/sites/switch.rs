@@ -26,10 +26,7 @@ pub(super) async fn run(
         Err(cause) if is_refused(&cause) && cause.refused_status() != Some(404) => Some(cause),
         Err(cause) => return Err(not_done(&cause, id, format_args!("site {id}"), state, SEE_REASON_HINT)),
     };
-    let mut site = match &refusal {
-        Some(_) => session.site(id).await?,
-        None => session.reread(id).await?,
-    };
+    let mut site = if refusal.is_some() { session.site(id).await? } else { session.reread(id).await? };
     session.report.set("site", &site.json);
     if !site.json.contains_key("enabled") {
         let warning = format!("the service does not show whether {} is {state}", label(&site));
