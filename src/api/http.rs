@@ -113,10 +113,8 @@ pub(super) fn connection_error(error: reqwest::Error, host: &str) -> AttemptErro
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     successors(Some(error), |&error| {
         // `source` of an I/O error skips the error that it wraps.
-        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            Some(wrapped) => Some(wrapped),
-            None => error.source(),
-        }
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        wrapped.map(|wrapped| wrapped as _).or_else(|| error.source())
     })
 }
 

@@ -65,10 +65,8 @@ pub(crate) fn effective(layers: &Layers<'_>, config: Option<&Path>) -> Vec<Effec
     let is_shown = |fault| settings.iter().any(|setting| setting.error.as_ref() == Some(fault));
     let mut faults = file.faults.iter().chain(layers.unusable().map(|(_, error)| error));
     let error = faults.find(|fault| !is_shown(fault)).cloned();
-    let origin = match config {
-        Some(_) => Some("flag --config".into()),
-        None => layers.env.raw(configuration::VARIABLE).map(|_| of_variable(configuration::VARIABLE)),
-    };
+    let variable = || layers.env.raw(configuration::VARIABLE).map(|_| of_variable(configuration::VARIABLE));
+    let origin = config.map(|_| "flag --config".into()).or_else(variable);
     let config = EffectiveSetting::new("config", Ok(file.path.as_deref().map(path)), origin);
     settings.insert(0, EffectiveSetting { error, ..config });
     settings
