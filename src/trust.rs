@@ -90,6 +90,14 @@ fn parse(bundle: &[u8]) -> Option<(RootCertStore, usize)> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn comment_may_be_in_any_encoding() {
+        let block = b"-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n";
+        for comment in ["".as_bytes(), "# \u{e9}\n".as_bytes(), b"# \xe9\n"] {
+            assert_eq!(parse(&[comment, block].concat()).unwrap().1, 1, "{comment:?}");
+        }
+    }
+
     /// Compares with another reader of PEM.
     #[test]
     fn bundle_of_this_host_is_read_whole() {
