@@ -45,8 +45,8 @@ pub(crate) async fn load_settled(
 ) -> Result<Bundle, ReadError> {
     let mut waited = Duration::ZERO;
     loop {
-        let again = files.clone();
-        let read = move || load(&again, deadline);
+        let own = files.clone();
+        let read = move || load(&own, deadline);
         // A pipe may take seconds.
         let loaded = if in_pool || !files.are_regular() { offload(read).await } else { read() };
         let may_be_changing = match &loaded {

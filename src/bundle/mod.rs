@@ -43,7 +43,7 @@ pub struct Bundle {
     pub chain: Result<Chain, Vec<Defect>>,
     /// `None` if the key was not read.
     pub key: Option<Result<PrivateKey, Defect>>,
-    /// Blocks that were ignored and repairs made while parsing, as noun phrases for messages.
+    /// Ignored blocks, and repairs made while parsing, as noun phrases for messages.
     pub cleaned: BTreeSet<String>,
 }
 

@@ -148,7 +148,7 @@ impl CommandLine {
     /// The exit code of a command that is run for its output if that is lost: its own or that of the loss, whichever
     /// is more severe.
     pub fn exit_code_without_output(&self, own: u8, lost: u8) -> u8 {
-        // That of a monitoring plugin that has failed.
+        /// The exit code of a monitoring plugin that has failed.
         const UNKNOWN: u8 = 3;
         if self.is_monitoring() { UNKNOWN } else { ErrorKind::most_severe_code([own, lost]) }
     }

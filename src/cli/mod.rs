@@ -145,7 +145,7 @@ impl Cli {
     }
 }
 
-/// All commands and flags; completion scripts and the manual come from them, too. The short help omits the flags of
+/// All commands and flags; completion scripts and the manual are made from it, too. The short help omits the flags of
 /// `deploy`, so that it fits a terminal.
 pub fn definition() -> clap::Command {
     Cli::command().mut_args(|flag| {

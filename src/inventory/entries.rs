@@ -96,9 +96,9 @@ impl<'a> Entries<'a> {
         // The files may have been deleted since the deployment.
         let is_entry =
             |entry: &&LineageEntry| entry.target == source.target && is_location_of(entry, &source);
-        let unusable = self.unusable.iter().position(|unusable| is_at(unusable, recorded));
-        let unusable = unusable.map(|position| self.unusable.swap_remove(position).entry);
-        let entry = unusable.or_else(|| self.patterns.iter().copied().find(is_entry));
+        let position = self.unusable.iter().position(|unusable| is_at(unusable, recorded));
+        let entry = position.map(|position| self.unusable.swap_remove(position).entry);
+        let entry = entry.or_else(|| self.patterns.iter().copied().find(is_entry));
         (entry, source)
     }
 

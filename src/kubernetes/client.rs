@@ -76,7 +76,8 @@ impl Cluster {
         Ok(mounted("namespace")?.trim().to_owned())
     }
 
-    /// One page of the TLS secrets of a namespace. Temporary failures are retried.
+    /// The page of the TLS secrets of a namespace that a token names, the first one if it is empty. Temporary failures are
+    /// retried.
     pub(super) async fn list(
         &self,
         namespace: &str,

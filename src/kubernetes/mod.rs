@@ -65,15 +65,17 @@ async fn list(
     is_wanted: &impl Fn(&Source) -> bool,
     found: &mut Found,
 ) -> Result<()> {
-    let mut next = Some(String::new());
-    while let Some(token) = next {
+    let mut token = String::new();
+    loop {
         let page = cluster.list(namespace, selector, &token).await?;
         for secret in page.items.into_iter().flatten() {
             found.keep(namespace, secret, is_wanted)?;
         }
-        next = Some(page.metadata.next).filter(|next| !next.is_empty());
+        token = page.metadata.next;
+        if token.is_empty() {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 impl Found {

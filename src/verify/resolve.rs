@@ -44,6 +44,6 @@ async fn resolve(host: &str, port: u16, limit: Duration) -> Result<Vec<SocketAdd
 /// address, which is not sent as a server name (RFC 6066, section 3).
 pub(super) fn server_name(domain: &Domain) -> Option<ServerName<'static>> {
     let host = domain.host();
-    let host = host.strip_prefix("*.").map_or(host.to_owned(), |parent| format!("edgecert.{parent}"));
-    ServerName::try_from(host).ok().filter(|name| matches!(name, ServerName::DnsName(_)))
+    let name = host.strip_prefix("*.").map_or_else(|| host.to_owned(), |parent| format!("edgecert.{parent}"));
+    ServerName::try_from(name).ok().filter(|name| matches!(name, ServerName::DnsName(_)))
 }

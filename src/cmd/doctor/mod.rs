@@ -44,8 +44,9 @@ const MAX_CONCURRENT: usize = 32;
 struct Doctor<'a> {
     runtime: &'a Runtime,
     host: &'a Host<'a>,
+    /// Valid or not.
     file: &'a Configuration,
-    /// Without an invalid file.
+    /// Leaves the file out if it is invalid.
     layers: &'a Layers<'a>,
     now: OffsetDateTime,
     /// Shared by the connections and the checks of all lineages.

@@ -24,8 +24,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 impl Session<'_> {
-    /// Refuses fields that leave the site without a certificate that covers it, or warns if that is allowed. `before` is the
-    /// site, unless it is to be created.
+    /// Refuses fields that leave the site without a certificate that covers it, or warns if that is allowed. `before` is
+    /// the site, unless it is to be created.
     pub(super) async fn check_binding(
         &mut self,
         fields: &Fields,
@@ -55,8 +55,8 @@ impl Session<'_> {
         }
     }
 
-    /// The names of a certificate that is known not to cover the domain. Only the certificate itself counts: the listing may
-    /// show fewer names than the certificate has, or a name that it does not have.
+    /// The names of a certificate that is known not to cover the domain. Only the certificate itself counts: the listing
+    /// may show fewer names than the certificate has, or a name that it does not have.
     async fn uncovering_names(&mut self, cert: u64, domain: &Domain) -> Option<Vec<String>> {
         let download = match self.client.download(cert).await {
             // The record does not exist or belongs to another account; the service refuses it (section 4.7).
