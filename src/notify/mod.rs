@@ -6,7 +6,7 @@
 
 mod heartbeat;
 mod on_failure;
-mod system_log;
+mod syslog;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +15,7 @@ use crate::error::ErrorKind;
 use crate::report::Report;
 
 pub(crate) use heartbeat::send_heartbeat;
-use system_log::LogEntry;
+use syslog::LogEntry;
 
 /// Reports the result of a run: failures and deployments that changed something to the system log, and failures to the
 /// `on_failure` program, whose output is printed. A usage error does not count, because the user sees it. An error is the
@@ -33,7 +33,7 @@ pub fn report_panic(report: &Report, context: &Context, print: &dyn Fn(&str)) {
     }
     // Reading it now could wait for this very thread.
     if !context.has_read_configuration() {
-        return system_log::write(&system_log::entries(report));
+        return syslog::write(&syslog::entries(report));
     }
     if report.command() == "sync" {
         let _ = send_heartbeat(report, context);
@@ -43,13 +43,13 @@ pub fn report_panic(report: &Report, context: &Context, print: &dyn Fn(&str)) {
 
 /// Writes a warning about a run to the system log.
 pub fn log_warning(command: &str, warning: &str) {
-    system_log::write(&[LogEntry::warning(command, warning.to_owned())]);
+    syslog::write(&[LogEntry::warning(command, warning.to_owned())]);
 }
 
 /// Reports a result like [`report`], also a usage error.
 pub fn send(report: &Report, context: &Context, print: &dyn Fn(&str)) -> Result<(), String> {
     // Before the program runs, which may take long.
-    system_log::write(&system_log::entries(report));
+    syslog::write(&syslog::entries(report));
     match &context.configuration().on_failure {
         Some(program) if report.exit_code() != 0 => on_failure::run(program, report, &context.env, print),
         _ => Ok(()),
