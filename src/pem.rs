@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use memchr::memchr_iter;
 use memchr::memmem::{Finder, find_iter};
 use rustls_pemfile::Item;
 use zeroize::Zeroizing;
@@ -103,10 +104,12 @@ pub(crate) fn certificates(file: &[u8]) -> impl Iterator<Item = Option<Vec<u8>>>
     let end = Finder::new(END);
     find_iter(file, BEGIN).map(move |at| {
         let block = file.get(at + BEGIN.len()..)?;
+        let block = block.get(..end.find(block)?)?;
         // The decoder would skip line ends byte by byte, which takes longer than to decode.
-        let base64: String = str::from_utf8(block.get(..end.find(block)?)?).ok()?.lines().collect();
+        let ends = memchr_iter(b'\n', block).chain([block.len()]);
+        let lines = ends.scan(0, |start, end| block.get(std::mem::replace(start, end + 1)..end));
         // It is not secret, so this need not take constant time.
-        base64_simd::forgiving_decode_to_vec(base64.as_bytes()).ok()
+        base64_simd::forgiving_decode_to_vec(&lines.collect::<Vec<_>>().concat()).ok()
     })
 }
 
