@@ -32,10 +32,8 @@ async fn list_records(service: &Connection, context: &Context, report: &mut Repo
     let records = records.map_err(|cause| failed("cannot list the certificates", &cause))?;
     let (sites, report) = (session.sites().await?, session.report);
     let mut bound: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    for site in &sites.items {
-        if let Some(id) = site.known.cert_id {
-            bound.entry(id).or_default().push(site.known.domain.to_string());
-        }
+    for (id, site) in sites.items.iter().filter_map(|site| Some((site.known.cert_id?, &site.known))) {
+        bound.entry(id).or_default().push(site.domain.to_string());
     }
     report.set("certs", records.items.iter().map(|record| &record.json).collect::<Vec<_>>());
     report.set("bound_sites", &bound);
