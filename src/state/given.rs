@@ -1,7 +1,11 @@
 //! What a run was given by flags and variables, and which of that holds for later runs. The configuration is never part of
 //! it: every run reads it again.
 
-use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 use super::LineageState;
 use crate::leaf::Leaf;
@@ -55,7 +59,23 @@ pub(crate) struct PendingRun {
     leaves_pending: bool,
 }
 
+// The text of the last standing options, and what it says.
+thread_local!(static LAST: RefCell<(Box<str>, Option<Given>)> = RefCell::default());
+
 impl Given {
+    /// Deserializes the standing options. If their text is that of the last ones, as for most lineages of a host, it is not
+    /// parsed again.
+    pub(super) fn deserialize_cached<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Self>, D::Error> {
+        let text = <&RawValue>::deserialize(from)?.get();
+        LAST.with_borrow_mut(|(last, given)| {
+            if **last != *text {
+                *given = serde_json::from_str(text).map_err(D::Error::custom)?;
+                *last = text.into();
+            }
+            Ok(given.clone())
+        })
+    }
+
     /// What holds for later certificates after a hook: a guard is overridden for one certificate only.
     fn without_guards(self) -> Self {
         Self { guards: Guards::default(), ..self }
@@ -155,6 +175,8 @@ impl LineageState {
 mod tests {
     use std::sync::LazyLock;
 
+    use serde_json::json;
+
     use super::super::fixture::{DAY_1, DAY_2, ISSUED, SERVICE, leaf, served, source};
     use super::*;
     use crate::outcome::ChangedRecords;
@@ -208,6 +230,18 @@ mod tests {
             allow_untrusted: Some(true),
             skip_unmatched: Some(true),
             ..Layer::default()
+        }
+    }
+
+    #[test]
+    fn cached_options_match_a_fresh_parse() {
+        let given = |domain| json!(options(domain, permissions(), Hook).given);
+        let ([first, other], invalid) = (["a.example", "b.example"].map(given), json!({"domains": ["."]}));
+        for json in [&first, &first, &other, &invalid, &invalid, &other, &first, &json!(null), &first] {
+            let text = json.to_string();
+            let cached = Given::deserialize_cached(&mut serde_json::Deserializer::from_str(&text)).ok();
+            assert_eq!(cached, Option::<Given>::deserialize(json).ok(), "{text}");
+            assert_eq!(cached.is_none(), *json == invalid, "{text}");
         }
     }
 

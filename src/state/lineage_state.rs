@@ -29,6 +29,7 @@ pub(crate) struct LineageState {
     pub(crate) domains: Vec<Domain>,
     /// The options for later leaves and for drift: those of the last hook, else of the last run by hand that succeeded;
     /// `None`: there was neither.
+    #[serde(default, deserialize_with = "Given::deserialize_cached")]
     pub(super) standing: Option<Given>,
     /// Whether a hook or the configuration chose them: a run by hand then never replaces them.
     pub(super) is_standing_kept: bool,

@@ -322,7 +322,7 @@ pub(super) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<Op
         Some(Header { version }) if version > VERSION.into() => {
             Err(StateError::NewerVersion { path: path.to_owned(), version })
         }
-        _ => Ok(serde_json::from_slice(bytes).ok()),
+        _ => Ok(str::from_utf8(bytes).ok().and_then(|text| serde_json::from_str(text).ok())),
     }
 }
 
