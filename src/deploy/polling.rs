@@ -139,7 +139,7 @@ impl Polling<'_> {
         let handshakes = due.map(|pending| async {
             pending.is_edge_checked = true;
             let Site { domain, cname, .. } = pending.latest().clone();
-            self.edge.observe(&domain, cname.as_deref(), &mut pending.view, end).await;
+            self.edge.observe((&domain, cname.as_deref()), &mut pending.view, end).await;
         });
         stream::iter(handshakes).buffer_unordered(MAX_OBSERVED_SITES).for_each(std::future::ready).await;
     }

@@ -132,7 +132,7 @@ impl Surveyor<'_> {
         let mut observed = Vec::new();
         for site in sites {
             let (mut view, deadline) = (self.scope.new_view(), self.idle_deadline());
-            self.edge.observe_with_retries(&site.domain, site.cname.as_deref(), &mut view, deadline).await;
+            self.edge.observe_retrying((&site.domain, site.cname.as_deref()), &mut view, deadline).await;
             let has_leaf = view.has_leaf();
             observed.push((site, view));
             if has_leaf {

@@ -87,7 +87,7 @@ pub(super) async fn observe(checks: &mut [Check<'_, '_>], handshakes: &Handshake
                 let Some(edge) = edge.filter(|_| !deadline.left().is_zero()) else { return };
                 let view = view.insert(EdgeView::new(is_strict));
                 let deadline = Deadline::after(SITE_TIMEOUT).or_sooner(deadline);
-                edge.observe_with_retries(&site.domain, site.cname.as_deref(), view, deadline).await;
+                edge.observe_retrying((&site.domain, site.cname.as_deref()), view, deadline).await;
             }
         }))
     });

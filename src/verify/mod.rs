@@ -34,6 +34,9 @@ const MAX_ATTEMPTS: u32 = 5;
 /// Pause after the first attempt; later pauses double.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
+/// The domain of a site, and the `cname` that its edge has.
+pub(crate) type SiteNames<'s> = (&'s Domain, Option<&'s str>);
+
 /// The edge and the leaf that it is expected to serve.
 pub(crate) struct Edge<'a> {
     expected: ExpectedLeaf<'a>,
@@ -64,13 +67,8 @@ impl<'a> Edge<'a> {
 
     /// Makes handshakes with every address of a site's edge that has not served the expected leaf yet, and records in
     /// `view` what they serve.
-    pub(crate) async fn observe(
-        &self,
-        domain: &Domain,
-        cname: Option<&str>,
-        view: &mut EdgeView,
-        deadline: Deadline,
-    ) {
+    pub(crate) async fn observe(&self, site: SiteNames<'_>, view: &mut EdgeView, deadline: Deadline) {
+        let (domain, cname) = site;
         let Some(name) = server_name(domain) else {
             let reason = "its domain is an IP address, which cannot be a TLS server name";
             view.unresolved = vec![reason.into()];
@@ -92,16 +90,15 @@ impl<'a> Edge<'a> {
 
     /// Calls `observe`, and retries if a connection broke: an edge that refuses one kind of client may close the connection
     /// before its alert arrives.
-    pub(crate) async fn observe_with_retries(
+    pub(crate) async fn observe_retrying(
         &self,
-        domain: &Domain,
-        cname: Option<&str>,
+        site: SiteNames<'_>,
         view: &mut EdgeView,
         deadline: Deadline,
     ) {
         let mut pause = FIRST_PAUSE;
         for attempt in 1..=MAX_ATTEMPTS {
-            self.observe(domain, cname, view, deadline).await;
+            self.observe(site, view, deadline).await;
             let is_last = attempt == MAX_ATTEMPTS || deadline.left() <= pause;
             if is_last || !view.has_broken_connection() {
                 break;
@@ -156,7 +153,7 @@ mod tests {
         let handshakes = Handshakes::new(MAX_HANDSHAKES).unwrap();
         let edge = Edge::for_leaf("aa", key_type, &addresses, &handshakes);
         let (site, mut view) = ("a.example".parse().unwrap(), EdgeView::new(false));
-        let observed = edge.observe_with_retries(&site, None, &mut view, Deadline::after(limit));
+        let observed = edge.observe_retrying((&site, None), &mut view, Deadline::after(limit));
         Runtime::new().unwrap().block_on(observed);
         count.load(Ordering::SeqCst)
     }

@@ -48,7 +48,7 @@ pub(super) fn verify(lineages: &mut [LineageStatus], layers: &Layers<'_>) -> Res
 /// Fills in what the addresses of a site serve.
 async fn check(edge: Edge<'_>, expected: &Leaf, site: &mut SiteStatus) {
     let (mut view, deadline) = (EdgeView::new(false), Deadline::after(SITE_TIMEOUT));
-    edge.observe_with_retries(&site.state.domain, site.state.cname.as_deref(), &mut view, deadline).await;
+    edge.observe_retrying((&site.state.domain, site.state.cname.as_deref()), &mut view, deadline).await;
     // The edge of a site that was never served may have a reason to refuse its name: the site may be disabled.
     let (was_served, now) = (site.state.outcome == Outcome::Served, clock::now());
     let mut sightings = view.sightings(expected, now);
