@@ -44,17 +44,10 @@ pub(crate) enum ErrorKind {
 
 impl ErrorKind {
     /// All kinds, the most severe first.
-    const BY_SEVERITY: [Self; 9] = [
-        Self::Internal,
-        Self::Config,
-        Self::Denied,
-        Self::NoInput,
-        Self::Refused,
-        Self::Protocol,
-        Self::Service,
-        Self::Temporary,
-        Self::Usage,
-    ];
+    const BY_SEVERITY: [Self; 9] = {
+        use ErrorKind::{Config, Denied, Internal, NoInput, Protocol, Refused, Service, Temporary, Usage};
+        [Internal, Config, Denied, NoInput, Refused, Protocol, Service, Temporary, Usage]
+    };
 
     /// The kind that decides the exit code of a run with several failures.
     pub(crate) fn most_severe(kinds: impl IntoIterator<Item = Self>) -> Option<Self> {
