@@ -89,21 +89,19 @@ impl RecordMemory {
 impl LineageState {
     /// Remembers what the records hold after the run.
     pub(super) fn remember(&mut self, sites: &[SiteState], changed: &ChangedRecords, now: OffsetDateTime) {
+        let (Some(service), Some(leaf)) = (&self.service, &self.leaf) else { return };
         // Not `records()`: this run has ended.
-        let mut memory = std::mem::take(&mut self.records);
-        if let (Some(service), Some(leaf)) = (&self.service, &self.leaf) {
-            // Sites that earlier runs reported have their leaf already.
-            let served = sites.iter().filter(|site| site.leaf.is_none() && site.outcome == Outcome::Served);
-            let observed = served.filter_map(|site| site.cert_id);
-            let stored = memory.without_known(service, leaf, observed);
-            memory.add(service, leaf, now, &ChangedRecords { stored, ..ChangedRecords::default() }, true);
-            let mut changed = changed.clone();
-            if changed.is_any_possible {
-                changed.maybe_stored.extend(memory.records_of(service, |_| true));
-            }
-            memory.add(service, leaf, now, &changed, false);
+        let memory = &mut self.records;
+        // Sites that earlier runs reported have their leaf already.
+        let served = sites.iter().filter(|site| site.leaf.is_none() && site.outcome == Outcome::Served);
+        let observed = served.filter_map(|site| site.cert_id);
+        let stored = memory.without_known(service, leaf, observed);
+        memory.add(service, leaf, now, &ChangedRecords { stored, ..ChangedRecords::default() }, true);
+        let mut changed = changed.clone();
+        if changed.is_any_possible {
+            changed.maybe_stored.extend(memory.records_of(service, |_| true));
         }
-        self.records = memory;
+        memory.add(service, leaf, now, &changed, false);
     }
 
     /// The records of a service in which runs on this lineage stored a leaf, or may have.
@@ -118,8 +116,7 @@ impl LineageState {
             (&self.service, &self.leaf, &self.result, self.begun_at)
         {
             let held: BTreeSet<u64> = memory.records_of(service, |known| known == leaf).collect();
-            let others = memory.records_of(service, |_| true).filter(|id| !held.contains(id));
-            let maybe_stored = others.collect();
+            let maybe_stored = memory.records_of(service, |_| true).filter(|id| !held.contains(id)).collect();
             let changed = ChangedRecords { maybe_stored, ..ChangedRecords::default() };
             memory.add(service, leaf, begun, &changed, false);
         }

@@ -124,13 +124,10 @@ impl<'a> Check<'_, 'a> {
 
     /// Finds out whether the lineage has to be deployed; if so, the deployment reports what the edges of its sites serve.
     pub(super) fn conclude(&mut self) {
-        if self.lineage.reason.is_none() {
-            self.lineage.reason = self.drift();
-        }
+        self.lineage.reason = self.lineage.reason.take().or_else(|| self.drift());
         if self.lineage.reason.is_some() {
-            for (_, view) in self.sites.iter_mut().filter(|(site, _)| self.lineage.is_for(&site.domain)) {
-                *view = None;
-            }
+            let own = self.sites.iter_mut().filter(|(site, _)| self.lineage.is_for(&site.domain));
+            own.for_each(|(_, view)| *view = None);
         }
     }
 

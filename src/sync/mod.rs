@@ -195,9 +195,7 @@ impl<'a> Sync<'a> {
         }
         match self.examiner.scan(member) {
             Ok(Some((settings, lineage))) => {
-                let is_same =
-                    |other: &Arc<Settings>| Arc::ptr_eq(other, &settings) || other.is_same_service(&settings);
-                match self.accounts.iter_mut().find(|(other, _)| is_same(other)) {
+                match self.accounts.iter_mut().find(|(other, _)| other.is_same_service(&settings)) {
                     Some((_, lineages)) => lineages.push(lineage),
                     None => self.accounts.push((settings, vec![lineage])),
                 }
