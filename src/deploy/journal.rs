@@ -153,15 +153,10 @@ impl Journal {
     }
 
     /// Notes for the runs on other lineages that this one is deployed to these sites. Must precede the upload.
-    pub(super) fn claim<'d>(
-        &self,
-        service: &str,
-        sites: impl IntoIterator<Item = &'d Domain>,
-        report: &mut Report,
-    ) {
+    pub(super) fn claim<'h>(&self, service: &str, hosts: impl Iterator<Item = &'h str>, report: &mut Report) {
         let Some(store) = self.store.as_ref().filter(|_| self.write_error.is_none()) else { return };
-        let mut sites = sites.into_iter();
-        if let Err(error) = sites.try_for_each(|site| store.claim(service, site.host(), &self.name)) {
+        let failed = hosts.map(|host| store.claim(service, host, &self.name)).find_map(Result::err);
+        if let Some(error) = failed {
             report.warnings.push(format!("other lineages may not notice this deployment: {error}"));
         }
     }
@@ -170,8 +165,7 @@ impl Journal {
     /// other names: the client has renewed the lineage since the run began.
     pub(super) fn set_leaf(&mut self, leaf: &Certificate) -> Result<()> {
         let leaf = leaf.to_leaf();
-        let is_other =
-            self.retried().and_then(|state| state.leaf.as_ref()).is_some_and(|known| *known != leaf);
+        let is_other = self.retried().and_then(|state| state.leaf.as_ref()).is_some_and(|old| *old != leaf);
         self.has_other_names = self.expected_names.as_ref().is_some_and(|names| *names != leaf.names);
         if is_other || self.has_other_names {
             let message = "the lineage was renewed while this run started";
@@ -236,8 +230,7 @@ impl Journal {
             return false;
         }
         let known = self.before.as_ref().and_then(|before| before.service.as_ref());
-        let is_other_service =
-            self.options.service.as_ref().zip(known).is_some_and(|(own, known)| own != known);
+        let is_other_service = self.options.service.as_ref().zip(known).is_some_and(|(own, old)| own != old);
         is_other_service || report.errors().iter().all(|error| error.kind() != ErrorKind::Temporary)
     }
 
@@ -307,12 +300,11 @@ fn not_recorded(reason: &str) -> String {
 pub(crate) fn recorded_sites(deployed: &Deployed, state: &LineageState) -> Vec<SiteState> {
     let (sites, before) = (&deployed.sites, &state.sites);
     let by_host: HashMap<&str, &SiteState> = before.iter().map(|site| (site.domain.host(), site)).collect();
-    let is_own = |site: &SiteReport| site.is_required || site.outcome.is_bound();
-    let records: HashSet<u64> =
-        sites.iter().filter(|site| is_own(site)).filter_map(|site| site.cert_id).collect();
+    let is_own = |site: &&SiteReport| site.is_required || site.outcome.is_bound();
+    let records: HashSet<u64> = sites.iter().filter(is_own).filter_map(|site| site.cert_id).collect();
     let recorded = sites.iter().filter_map(|site| {
         let known = by_host.get(site.domain.host()).copied();
-        if is_own(site) {
+        if is_own(&site) {
             let mut edge = known.map(|known| known.edge.clone()).unwrap_or_default();
             edge.add(site.findings.as_deref());
             return Some(SiteState {
@@ -410,7 +402,7 @@ mod tests {
             let mut journal = opened.unwrap();
             journal.options = RunOptions { origin: Origin::Hand, ..options };
             journal.begin(&mut report);
-            journal.claim("https://api.example.net", &["a.example".parse().unwrap()], &mut report);
+            journal.claim("https://api.example.net", ["a.example"].into_iter(), &mut report);
             journal.finish(Err(CommandError::new(ErrorKind::Refused, "a mistake")), &mut report).await;
         });
         assert_eq!(report.warnings.len(), 2, "it cannot be read, and the run is not recorded");

@@ -42,7 +42,7 @@ use crate::plan::{Account, Allow, IndexedListing, Plan, Step, Target, Upload};
 use crate::progress::{Phase, Progress};
 use crate::report::{CertificateReport, Report, ServingReport};
 use crate::secret::Redactor;
-use crate::settings::{Guards, Settings, SettingsError, TrustPolicy, Verify};
+use crate::settings::{Guards, Settings, TrustPolicy, Verify};
 use crate::source::Source;
 use crate::state::{LineageState, ServiceDeployments};
 use crate::trust::TrustStores;
@@ -126,7 +126,7 @@ impl Deployment<'_> {
             if self.dry_run {
                 report.set_plan(self.domains.iter().map(Step::upload_only).collect());
             } else {
-                journal.claim(&settings.base_url.to_string(), self.domains, report);
+                journal.claim(&settings.base_url.to_string(), self.domains.iter().map(Domain::host), report);
                 rollout.upload_only(report).await;
             }
             return Ok(());
@@ -157,10 +157,7 @@ impl Deployment<'_> {
 
     /// Loads the trust anchors that the chain is checked against; also returns the result for a chain without a path to
     /// one. `None` if the path is not to be checked.
-    fn load_anchors(
-        &self,
-        stores: &TrustStores,
-    ) -> Result<Option<(Arc<RootCertStore>, Status)>, SettingsError> {
+    fn load_anchors(&self, stores: &TrustStores) -> Result<Option<(Arc<RootCertStore>, Status)>> {
         match &self.settings.trust_anchors {
             TrustPolicy::Off => Ok(None),
             TrustPolicy::Required(roots) => Ok(Some((stores.load(roots, self.deadline)?, Status::Fail))),
@@ -209,7 +206,7 @@ impl Rollout<'_> {
             now: clock::now(),
             survey: Survey::default(),
         };
-        scope.require_earlier_sites(|| snapshot.is_none().then(|| self.journal.all_deployments(&service)))?;
+        scope.require_earlier(|| snapshot.is_none().then(|| self.journal.all_deployments(&service)))?;
         // An incomplete listing may lack a covered site.
         let may_skip = self.settings.skip_unmatched && listing.listing().sites.gaps.is_empty();
         if !scope.has_sites(may_skip, report)? {
@@ -226,7 +223,7 @@ impl Rollout<'_> {
             report.deployed.serving = Some(serving(&plan, &scope.survey));
         } else {
             let reached = plan.targets.iter().filter(|target| target.action.upload().is_some());
-            self.journal.claim(&service, reached.map(|target| &target.site.domain), report);
+            self.journal.claim(&service, reached.map(|target| target.site.domain.host()), report);
             let results = self.upload_planned(&plan.uploads, listing, report).await;
             let mut sites = pending_sites(&plan, &results, self.settings.verify);
             self.bind(&mut sites, |site: &PendingSite<'_>| site.is_binding_planned()).await;
@@ -289,10 +286,8 @@ fn hosts<'a>(account: &Account<'a>, domains: &'a [Domain]) -> impl Iterator<Item
 
 /// What the edges of the planned sites serve now.
 fn serving(plan: &Plan<'_>, survey: &Survey) -> Vec<ServingReport> {
-    let serving = plan.targets.iter().map(|target| {
-        let site = target.site;
-        ServingReport::new(site.id, site.domain.spelled(), survey.view(site.id))
-    });
+    let sites = plan.targets.iter().map(|target| target.site);
+    let serving = sites.map(|site| ServingReport::new(site.id, site.domain.spelled(), survey.view(site.id)));
     let mut serving: Vec<ServingReport> = serving.collect();
     serving.sort_by(|a, b| a.domain.cmp(&b.domain));
     serving

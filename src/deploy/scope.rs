@@ -76,10 +76,7 @@ impl<'l> Scope<'_, 'l> {
 
     /// Fails if no requested site is listed although the lineage was deployed before: the API key may be that of another
     /// account. If the account has no site at all, what any lineage deployed counts; `all` reads that, if it is not known.
-    pub(super) fn require_earlier_sites(
-        &self,
-        all: impl FnOnce() -> Option<Rc<ServiceDeployments>>,
-    ) -> Result<()> {
+    pub(super) fn require_earlier(&self, all: impl FnOnce() -> Option<Rc<ServiceDeployments>>) -> Result<()> {
         let listing = self.account.listing;
         let listed = &listing.listing().sites;
         if !listed.gaps.is_empty() || self.requests_any() {

@@ -21,7 +21,7 @@ use crate::inventory::{self, Member};
 use crate::leaf::Leaf;
 use crate::names::{Domain, Names};
 use crate::report::Report;
-use crate::settings::{Layer, Layers, LineageEntry, Settings, SettingsError};
+use crate::settings::{Layer, Layers, LineageEntry, Settings};
 use crate::source::Source;
 use crate::state::{LineageState, RunOptions, SiteState, Store};
 use crate::text::rfc3339;
@@ -183,11 +183,7 @@ impl<'a> Examiner<'a> {
         Ok(Candidate::new(lineage, settings, options, on_disk, state))
     }
 
-    fn settings(
-        &self,
-        recorded: &Layer,
-        entry: Option<&'a LineageEntry>,
-    ) -> Result<Arc<Settings>, SettingsError> {
+    fn settings(&self, recorded: &Layer, entry: Option<&'a LineageEntry>) -> Result<Arc<Settings>> {
         let mut resolved = self.resolved.borrow_mut();
         let resolved = resolved.entry(entry.map(ptr::from_ref)).or_default();
         if let Some((_, settings)) = resolved.iter().find(|(known, _)| known == recorded) {

@@ -243,7 +243,7 @@ fn account_without_the_earlier_sites_is_refused() {
             }
         });
         let all = || is_asked_for.then_some(deployments);
-        let found = scene.decide(|scope| scope.require_earlier_sites(all).is_err());
+        let found = scene.decide(|scope| scope.require_earlier(all).is_err());
         assert_eq!(found, is_refused, "{sites} {deployed} {is_asked_for}");
     }
 }
