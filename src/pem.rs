@@ -100,8 +100,7 @@ pub fn parse(bytes: &[u8]) -> Document {
 /// those of a trust store would take more memory than all else. `None` stands for a damaged block.
 pub(crate) fn certificates(file: &[u8]) -> impl Iterator<Item = Option<Vec<u8>>> {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
-    const END: &str = "-----END CERTIFICATE-----";
-    let end = Finder::new(END);
+    let end = Finder::new("-----END CERTIFICATE-----");
     find_iter(file, BEGIN).map(move |at| {
         let block = file.get(at + BEGIN.len()..)?;
         let block = block.get(..end.find(block)?)?;
@@ -115,9 +114,8 @@ pub(crate) fn certificates(file: &[u8]) -> impl Iterator<Item = Option<Vec<u8>>>
 
 /// Encodes DER as one PEM block with lines of 64 characters.
 pub fn encode(label: &str, der: &[u8]) -> Secret {
-    const COLUMNS: usize = 64;
     let body = Zeroizing::new(STANDARD.encode(der));
-    let lines = body.as_bytes().chunks(COLUMNS).map(|line| str::from_utf8(line).unwrap_or_default());
+    let lines = body.as_bytes().chunks(64).map(|line| str::from_utf8(line).unwrap_or_default());
     Secret::new(write(label, lines))
 }
 

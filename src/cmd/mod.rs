@@ -20,15 +20,10 @@ use crate::report::Report;
 use crate::state::Origin;
 
 /// Runs a command. `confirm` asks the user a question; it is `None` without a terminal.
-pub fn run(
-    command_line: &CommandLine,
-    context: &Context,
-    confirm: Confirm<'_>,
-    progress: &Progress,
-) -> Report {
-    let mut report = Report::new(command_line.name);
+pub fn run(parsed: &CommandLine, context: &Context, confirm: Confirm<'_>, progress: &Progress) -> Report {
+    let mut report = Report::new(parsed.name);
     let to = &mut report;
-    let result = match &command_line.command {
+    let result = match &parsed.command {
         Command::DehydratedDeploy(source) => {
             let targets = inventory::targets(context.configuration(), source);
             deploy::deploy(&DeployArgs::default(), (targets, Origin::Hook), context, progress, to)

@@ -94,11 +94,10 @@ impl<'a> Entries<'a> {
             return (Some(entry), source);
         }
         // The files may have been deleted since the deployment.
-        let is_entry =
-            |entry: &&LineageEntry| entry.target == source.target && is_location_of(entry, &source);
+        let is_for = |entry: &&LineageEntry| entry.target == source.target && is_location_of(entry, &source);
         let position = self.unusable.iter().position(|unusable| is_at(unusable, recorded));
         let entry = position.map(|position| self.unusable.swap_remove(position).entry);
-        let entry = entry.or_else(|| self.patterns.iter().copied().find(is_entry));
+        let entry = entry.or_else(|| self.patterns.iter().copied().find(is_for));
         (entry, source)
     }
 

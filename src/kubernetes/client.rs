@@ -76,21 +76,15 @@ impl Cluster {
         Ok(mounted("namespace")?.trim().to_owned())
     }
 
-    /// The page of the TLS secrets of a namespace that a token names, the first one if it is empty. Temporary failures are
-    /// retried.
-    pub(super) async fn list(
-        &self,
-        namespace: &str,
-        selector: Option<&str>,
-        token: &str,
-    ) -> Result<SecretList> {
+    /// A page of the TLS secrets of a namespace, the first one if `next` is empty. Temporary failures are retried.
+    pub(super) async fn list(&self, namespace: &str, labels: Option<&str>, next: &str) -> Result<SecretList> {
         let mut url = self.url.clone();
         url.set_path(&format!("/api/v1/namespaces/{namespace}/secrets"));
         let parameters = [
             ("fieldSelector", Some("type=kubernetes.io/tls")),
-            ("labelSelector", selector),
+            ("labelSelector", labels),
             ("limit", Some(PAGE_SIZE)),
-            ("continue", Some(token).filter(|token| !token.is_empty())),
+            ("continue", Some(next).filter(|next| !next.is_empty())),
         ];
         let parameters = parameters.into_iter().filter_map(|(name, value)| Some((name, value?)));
         url.query_pairs_mut().extend_pairs(parameters);
@@ -102,9 +96,7 @@ impl Cluster {
             let (error, is_retryable) = match attempt.unwrap_or_else(late) {
                 Ok((200, body)) => return read_page(&body),
                 // 401: the token may just have been replaced; the kubelet does so before it expires.
-                Ok((status, body)) => {
-                    (refusal(namespace, status, &body), matches!(status, 401 | 429 | 500..))
-                }
+                Ok((code, body)) => (refusal(namespace, code, &body), matches!(code, 401 | 429 | 500..)),
                 Err(error) if error.kind() == K::Temporary => (error, true),
                 Err(error) => return Err(error),
             };

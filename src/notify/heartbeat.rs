@@ -48,16 +48,10 @@ fn timed_out() -> String {
     format!("heartbeat_url did not respond within {} seconds", TIMEOUT.as_secs())
 }
 
-fn call(
-    url: Url,
-    summary: String,
-    proxy: Option<&Proxy>,
-    roots: &Roots,
-    timeout: Duration,
-) -> Result<(), String> {
-    let deadline = Deadline::after(timeout);
+fn call(url: Url, body: String, proxy: Option<&Proxy>, roots: &Roots, limit: Duration) -> Result<(), String> {
+    let deadline = Deadline::after(limit);
     let client = anonymous_client(roots, url.scheme() == "http", proxy, deadline).map_err(not_called)?;
-    let request = client.post(url).header("Content-Type", "text/plain; charset=utf-8").body(summary);
+    let request = client.post(url).header("Content-Type", "text/plain; charset=utf-8").body(body);
     let runtime = Runtime::new().map_err(not_called)?;
     // The client's own timeout does not cover name resolution.
     let response = async { tokio::time::timeout(deadline.left(), request.send()).await };

@@ -146,8 +146,7 @@ impl<'a> Directory<'a> {
 /// A certificate whose key has the same name in the same directory (nginx), has it in the directory `private` beside
 /// (traefik-certs-dumper), or is in the same file (`HAProxy`).
 fn certificate_file(path: &Path) -> Result<Source, SourceError> {
-    let is_certificate =
-        matches!(path.extension().and_then(|ending| ending.to_str()), Some("crt" | "cer" | "pem"));
+    let is_certificate = matches!(path.extension().and_then(OsStr::to_str), Some("crt" | "cer" | "pem"));
     let (Some(stem), Some(directory), true) = (path.file_stem(), path.parent(), is_certificate) else {
         return Err(SourceError::not_a_lineage(path, "its name does not end with .crt, .cer or .pem"));
     };

@@ -111,8 +111,7 @@ impl ServiceDeployments {
     ) -> Vec<String> {
         let is_own = |deployments: &[SiteDeployment]| deployments.iter().any(|site| site.lineage == lineage);
         let known = self.sites.iter().filter(|(_, deployments)| lists_none || is_own(deployments));
-        let mut hosts: Vec<String> =
-            known.map(|(host, _)| host.clone()).filter(|host| !is_listed(host)).collect();
+        let mut hosts: Vec<_> = known.map(|(host, _)| host.clone()).filter(|host| !is_listed(host)).collect();
         hosts.sort();
         hosts
     }

@@ -91,8 +91,7 @@ impl SyncRecord {
         let is_worse = other.exit_code != 0 && (self.exit_code == 0 || since(&other) < since(&self));
         let ended_at = self.ended_at.min(other.ended_at);
         let unattended = self.unattended && other.unattended;
-        let last_unattended =
-            self.unattended_at().zip(other.unattended_at()).map(|(one, other)| one.min(other));
+        let last_unattended = self.unattended_at().zip(other.unattended_at()).map(|(a, b)| a.min(b));
         Self { ended_at, unattended, last_unattended, ..if is_worse { other } else { self } }
     }
 }

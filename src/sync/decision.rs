@@ -151,9 +151,8 @@ fn change(site: &Site, deployed: &SiteState, account: &IndexedListing) -> Option
     }
     if site.cert_id != deployed.cert_id {
         let shown = |id: u64| format!("certificate {id}");
-        let [now, before] =
-            [site.cert_id, deployed.cert_id].map(|id| id.map_or("no certificate".into(), shown));
-        return Some(format!("{domain} is bound to {now}, no longer to {before}"));
+        let [now, old] = [site.cert_id, deployed.cert_id].map(|id| id.map_or("no certificate".into(), shown));
+        return Some(format!("{domain} is bound to {now}, no longer to {old}"));
     }
     if let Some(id) = deployed.cert_id.filter(|id| account.is_deleted(*id)) {
         return Some(format!("{domain} is bound to certificate {id}, which no longer exists"));

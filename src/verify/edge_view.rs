@@ -273,9 +273,7 @@ impl EdgeView {
 
     /// What the relevant addresses showed, given the expected leaf.
     pub(crate) fn sightings(&self, expected: &Leaf, now: OffsetDateTime) -> NewSightings {
-        let addresses = self.relevant();
-        let addresses =
-            addresses.map(|(address, observation)| (*address, observation.sighting(expected, now)));
+        let addresses = self.relevant().map(|(address, seen)| (*address, seen.sighting(expected, now)));
         NewSightings { addresses: addresses.collect(), is_complete: !self.is_incomplete() }
     }
 

@@ -66,11 +66,10 @@ impl ExpectedLeaf<'_> {
         let Some(Chain { leaf, issuers, .. }) = self.chain else { return ServedChain::Same };
         let uploaded: Vec<&[u8]> = once(leaf).chain(issuers).map(|certificate| &*certificate.der).collect();
         let served: Vec<&[u8]> = served.iter().map(Vec::as_slice).collect();
-        let may_be_issuer =
-            |der| Certificate::from_der(der).is_some_and(|issuer| leaf.may_be_issued_by(&issuer));
+        let may_issue = |der| Certificate::from_der(der).is_some_and(|issuer| leaf.may_be_issued_by(&issuer));
         match (without_root(&uploaded), without_root(&served)) {
             (uploaded, served) if uploaded == served => ServedChain::Same,
-            (_, [_, issuer, ..]) if may_be_issuer(issuer) => ServedChain::Other,
+            (_, [_, issuer, ..]) if may_issue(issuer) => ServedChain::Other,
             _ => ServedChain::Broken,
         }
     }
@@ -84,8 +83,7 @@ impl ExpectedLeaf<'_> {
 }
 
 fn without_root<'c>(chain: &'c [&'c [u8]]) -> &'c [&'c [u8]] {
-    let is_root =
-        |der: &[u8]| Certificate::from_der(der).is_some_and(|certificate| certificate.is_self_issued());
+    let is_root = |der: &[u8]| Certificate::from_der(der).is_some_and(|found| found.is_self_issued());
     match chain {
         [rest @ .., last] if !rest.is_empty() && is_root(last) => rest,
         chain => chain,

@@ -72,11 +72,7 @@ fn read_file(path: &Path) -> Result<Fields> {
 }
 
 /// Adds origins, and the field of the site that holds their common port.
-fn add_origins(
-    origins: &[(Value, Option<NonZeroU16>)],
-    named: &mut Fields,
-    from_file: &Fields,
-) -> Result<()> {
+fn add_origins(origins: &[(Value, Option<NonZeroU16>)], named: &mut Fields, of_file: &Fields) -> Result<()> {
     let misused =
         |message: &str, hint: &'static str| Err(CommandError::new(ErrorKind::Usage, message).hint(hint));
     let [(_, port), others @ ..] = origins else { return Ok(()) };
@@ -86,7 +82,7 @@ fn add_origins(
     }
     let mut added = Fields::new();
     if let Some(port) = port {
-        let protocol = named.get("origin_protocol").or_else(|| from_file.get("origin_protocol"));
+        let protocol = named.get("origin_protocol").or_else(|| of_file.get("origin_protocol"));
         let Some(protocol @ ("http" | "https")) = protocol.and_then(Value::as_str) else {
             return misused(
                 "--origin has a port, but the protocol of the origins is unknown",

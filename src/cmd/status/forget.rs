@@ -31,17 +31,13 @@ pub(super) fn run(wanted: &Path, store: Option<&Store>, report: &mut Report) -> 
 }
 
 /// Finds the name of the lineage.
-fn find<'a>(
-    wanted: &Path,
-    names: &'a [String],
-    recorded: &'a [(String, LineageState)],
-) -> Result<&'a String> {
+fn find<'a>(wanted: &Path, names: &'a [String], states: &'a [(String, LineageState)]) -> Result<&'a String> {
     if let Some(name) = names.iter().find(|name| wanted.to_str() == Some(name)) {
         return Ok(name);
     }
     let resolve = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
     let is_wanted = |path: &PathBuf| resolve(path) == resolve(wanted);
-    let found = recorded.iter().filter(|(_, LineageState { source, .. })| {
+    let found = states.iter().filter(|(_, LineageState { source, .. })| {
         is_wanted(&source.files.cert) || source.directory.as_ref().is_some_and(is_wanted)
     });
     match found.collect::<Vec<_>>().as_slice() {

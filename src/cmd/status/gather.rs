@@ -43,16 +43,12 @@ pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Line
 }
 
 /// Marks the sites whose certificate another lineage provides, as `sync` will.
-pub(super) fn mark_superseded(
-    lineages: &mut [LineageStatus],
-    deployments: &Deployments,
-    now: OffsetDateTime,
-) {
+pub(super) fn mark_superseded(lineages: &mut [LineageStatus], all: &Deployments, now: OffsetDateTime) {
     for lineage in lineages {
         // A leaf that no run has seen may have been issued later.
         let last_run = lineage.last_run.as_ref().filter(|_| !lineage.disk.is_unseen());
         let Some((service, leaf)) = last_run else { continue };
-        let deployments = deployments.of_service(service);
+        let deployments = all.of_service(service);
         for site in &mut lineage.sites {
             // A run that failed there may have seen that no other lineage reaches the site through its record.
             let record = site.state.cert_id.filter(|_| !site.state.outcome.is_failed());
