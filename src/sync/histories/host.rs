@@ -280,12 +280,14 @@ impl Host {
         before.check(&state, result.as_ref(), run, world);
         self.sent.check(before.changes(world), before.disturbances, run, world);
         // An edge that is left behind may show it for another record than the one that holds it. If the lineage stored it
-        // there, before another one replaced it, that says nothing new.
+        // there, before another one replaced it, or stored a later one since, that says nothing new.
         let served = result.iter().flat_map(|result| &result.served);
         let seen: Vec<u64> =
             served.filter_map(|site| world.sites[usize::try_from(*site).unwrap() - 1].cert_id).collect();
         let HostLineage { leaf, stored: own, .. } = &self.lineages[at];
-        let is_news = |record: &u64| seen.contains(record) && own.get(record) != Some(leaf);
+        let issued = |leaf: &usize| world.leaves[*leaf].not_before;
+        let is_known = |stored: &usize| stored == leaf || issued(stored) > issued(leaf);
+        let is_news = |record: &u64| seen.contains(record) && !own.get(record).is_some_and(is_known);
         self.stored.retain(|record, (_, stored)| stored == leaf || !is_news(record));
         let lists_records = !run.is_upload_only() && world.faults.hides_records_after.is_none();
         self.remember(at, before.changes(world), state.result.is_some(), lists_records);
