@@ -136,7 +136,10 @@ pub(crate) struct Fields {
 impl Fields {
     fn domains(&self) -> Vec<Domain> {
         let texts = domain_texts(self.domain.as_ref().or(self.domains.as_ref()));
-        texts.filter_map(|text| text.parse().ok()).collect()
+        // Nearly always one. The first push would make room for four, which would stay unused when the list is shrunk.
+        let mut domains = Vec::with_capacity(1);
+        domains.extend(texts.filter_map(|text| text.parse::<Domain>().ok()));
+        domains
     }
 
     /// The record that a site is bound to; absent, null and zero mean none. An error is the start of a value that is
@@ -265,6 +268,14 @@ impl Listed for Site {
         self.domain.heap_bytes()
             + self.cname.as_ref().map_or(0, names::heap_bytes)
             + texts.map(|text| text.len() + 16).sum::<usize>()
+    }
+}
+
+impl Record {
+    /// The domains that it is stored for, and its name unless that is one of them, as it nearly always is: left in, it would
+    /// enlarge the tables of a listing while they are made.
+    pub(crate) fn all_domains(&self) -> impl Iterator<Item = &Domain> {
+        self.domains.iter().chain(self.name.iter().filter(|name| !self.domains.contains(name)))
     }
 }
 

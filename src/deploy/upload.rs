@@ -183,7 +183,7 @@ pub(super) fn contradiction(
         found.push("`ok` is not true".to_owned());
     }
     if let Some(listed) = other {
-        let domains: Vec<Domain> = listed.domains.iter().chain(&listed.name).cloned().collect();
+        let domains: Vec<Domain> = listed.all_domains().cloned().collect();
         let (id, domains) = (listed.id, list(distinct(&domains)));
         found.push(format!("`created` is true for `id` {id}, which was listed before for {domains}"));
     }
@@ -213,7 +213,7 @@ pub(super) fn contradiction(
 /// Whether a response says that the upload for a domain created this record, which was listed before for other domains. If
 /// it says that the record was replaced, the certificate in it may have covered the domain.
 pub(super) fn is_of_others(response: &Uploaded, domain: &Domain, listed: &Record) -> bool {
-    let mut domains = listed.domains.iter().chain(&listed.name).peekable();
+    let mut domains = listed.all_domains().peekable();
     let has_others = domains.peek().is_some() && !Names::of(domains.map(Domain::host)).cover(domain);
     response.is_new() && has_others
 }

@@ -118,7 +118,7 @@ impl IndexedListing {
         let records: BTreeMap<u32, &Record> = bound.chain(stored).collect();
         for record in records.values() {
             ids.insert(record.id);
-            sites.extend(domains_of(record).flat_map(|domain| self.sites_with(Key::Host(domain.host()))));
+            sites.extend(record.all_domains().flat_map(|domain| self.sites_with(Key::Host(domain.host()))));
         }
         sites.extend(ids.iter().flat_map(|id| self.sites_with(Key::Record(*id))));
         Account {
@@ -157,13 +157,8 @@ impl Keyed for Site {
 
 impl Keyed for Record {
     fn keys(&self) -> impl Iterator<Item = Key<'_>> {
-        once(Key::Record(self.id)).chain(domains_of(self).map(|domain| Key::Host(domain.host())))
+        once(Key::Record(self.id)).chain(self.all_domains().map(|domain| Key::Host(domain.host())))
     }
-}
-
-/// The domains that a record is stored for, and its name.
-fn domains_of(record: &Record) -> impl Iterator<Item = &Domain> {
-    record.domains.iter().chain(&record.name)
 }
 
 impl Table {
