@@ -37,6 +37,12 @@ pub(crate) struct NewSightings {
     pub(crate) is_complete: bool,
 }
 
+impl Sighting {
+    fn leaf(&self) -> Option<&Leaf> {
+        if let Self::Leaf(leaf) = self { Some(leaf) } else { None }
+    }
+}
+
 impl NewSightings {
     /// Treats addresses without a valid leaf as unreachable.
     pub(crate) fn ignore_refusals(&mut self) {
@@ -83,26 +89,19 @@ impl EdgeMemory {
     /// The time until the earliest expiry that was seen; zero if an address serves nothing that visitors accept. `None`
     /// if nothing was seen.
     pub(crate) fn slack(&self, now: OffsetDateTime) -> Option<Duration> {
-        let slack = |seen: &Sighting| match seen {
-            Sighting::Leaf(leaf) => leaf.not_after - now,
-            Sighting::Nothing => Duration::ZERO,
-        };
+        let slack = |seen: &Sighting| seen.leaf().map_or(Duration::ZERO, |leaf| leaf.not_after - now);
         self.seen.values().map(slack).min()
     }
 
     /// The leaf that expires first; `None`: nothing was seen, or an address serves nothing that visitors accept.
     pub(crate) fn first_to_expire(&self) -> Option<&Leaf> {
-        let leaves = self.seen.values().map(|seen| match seen {
-            Sighting::Leaf(leaf) => Some(leaf),
-            Sighting::Nothing => None,
-        });
-        leaves.collect::<Option<Vec<_>>>()?.into_iter().min_by_key(|leaf| leaf.not_after)
+        let leaves: Option<Vec<&Leaf>> = self.seen.values().map(Sighting::leaf).collect();
+        leaves?.into_iter().min_by_key(|leaf| leaf.not_after)
     }
 
     /// Whether every address was last seen to serve this leaf; `None`: nothing was seen.
     pub(crate) fn serves(&self, fingerprint: &str) -> Option<bool> {
-        let is_leaf =
-            |seen: &Sighting| matches!(seen, Sighting::Leaf(leaf) if leaf.fingerprint == fingerprint);
+        let is_leaf = |seen: &Sighting| seen.leaf().is_some_and(|leaf| leaf.fingerprint == fingerprint);
         (!self.is_empty()).then(|| self.seen.values().all(is_leaf))
     }
 
