@@ -23,6 +23,7 @@ pub(crate) const MAX_SKEW: time::Duration = time::Duration::minutes(5);
 /// How a `sync` ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SyncRecord {
+    pub(crate) version: u8,
     #[serde(with = "rfc3339::millis")]
     pub(crate) ended_at: OffsetDateTime,
     pub(crate) exit_code: u8,
@@ -49,14 +50,6 @@ pub(crate) struct LastSync {
     pub(crate) faults: Vec<StateError>,
 }
 
-/// The file.
-#[derive(Serialize)]
-struct Versioned<'a> {
-    version: u8,
-    #[serde(flatten)]
-    record: &'a SyncRecord,
-}
-
 /// A run without `--shard`: the only shard, which has all lineages.
 const ALL: Shard = Shard { index: 0, of: 1 };
 
@@ -72,17 +65,13 @@ impl SyncRecord {
         let since = failing.map_or(now, |before| before.failing_since.unwrap_or(before.ended_at));
         let failing_since = (exit_code != 0).then_some(since);
         let last_unattended = before.and_then(Self::unattended_at).filter(|_| !unattended);
-        Self { ended_at: now, exit_code, message, failing_since, unattended, last_unattended }
+        let version = VERSION;
+        Self { version, ended_at: now, exit_code, message, failing_since, unattended, last_unattended }
     }
 
     /// When an unattended run last ended; `None` if none is known.
     pub(crate) fn unattended_at(&self) -> Option<OffsetDateTime> {
         if self.unattended { Some(self.ended_at) } else { self.last_unattended }
-    }
-
-    /// Returns the record that ended later.
-    fn newer<'a>(&'a self, other: Option<&'a Self>) -> &'a Self {
-        other.filter(|other| other.ended_at > self.ended_at).unwrap_or(self)
     }
 
     /// Combines two shards: the earlier times, and the failure that has lasted longer.
@@ -113,9 +102,8 @@ impl Store {
             Err(_) => None,
         };
         let full = read(&self.path(NAME), now).ok();
-        let before = own.as_ref().map(|own| own.newer(full.as_ref())).or(full.as_ref());
-        let record = SyncRecord::after(before, result, unattended, now);
-        let json = serde_json::to_vec(&Versioned { version: VERSION, record: &record });
+        let before = full.iter().chain(&own).max_by_key(|record| record.ended_at);
+        let json = serde_json::to_vec(&SyncRecord::after(before, result, unattended, now));
         // Runs that end at the same moment must not share the temporary file.
         Self::replace(&path, self.file(&name, &format!("{:x}", fastrand::u64(..))), json)
     }
@@ -140,8 +128,9 @@ impl Store {
         // Files with another number of shards are left over from an earlier setup.
         let newest = shards.max_by_key(|(_, record)| record.ended_at).map_or(ALL, |(shard, _)| *shard);
         let current = records.iter().filter(|(shard, _)| shard.of == newest.of);
-        let current = current.map(|(_, record)| record.newer(full).clone());
-        LastSync { record: current.reduce(SyncRecord::and), faults }
+        // What ended later counts: the run of the shard, or one for all lineages.
+        let current = current.map(|(_, own)| full.filter(|full| full.ended_at > own.ended_at).unwrap_or(own));
+        LastSync { record: current.cloned().reduce(SyncRecord::and), faults }
     }
 }
 
@@ -299,6 +288,7 @@ mod tests {
         let records = rows.map(|(exit_code, at, since, unattended)| {
             let (ended_at, failing_since) = (hour(at), since.map(hour));
             SyncRecord {
+                version: VERSION,
                 ended_at,
                 exit_code,
                 message: None,
@@ -323,6 +313,7 @@ mod tests {
             "{",
             "[]",
             "\0\0\0",
+            r#"{"ended_at":"2026-11-22T13:00:00Z","exit_code":0,"message":null,"failing_since":null}"#,
             r#"{"version":1,"ended_at":"yesterday","exit_code":0}"#,
             r#"{"version":1,"ended_at":"2026-11-22T13:00:00Z","exit_code":4096,"message":null,"failing_since":null}"#,
             r#"{"version":1,"ended_at":"2027-11-22T13:00:00Z","exit_code":0,"message":null,"failing_since":null}"#,

@@ -82,7 +82,8 @@ mod tests {
     /// A run this many hours ago.
     fn run(hours: i32, exit_code: u8, unattended: bool) -> SyncRecord {
         let (ended_at, message) = (NOW - HOUR * hours, (exit_code != 0).then(|| "no".to_owned()));
-        SyncRecord { ended_at, exit_code, message, failing_since: None, unattended, last_unattended: None }
+        let record = SyncRecord::after(None, (exit_code, message), unattended, ended_at);
+        SyncRecord { failing_since: None, ..record }
     }
 
     fn check_on(root: PathBuf, uid: u32, record: Option<SyncRecord>, earliest: Option<i32>) -> DoctorFinding {
