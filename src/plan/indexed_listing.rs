@@ -60,7 +60,7 @@ impl IndexedListing {
 
     /// The site of a domain.
     pub(crate) fn site(&self, domain: &Domain) -> Option<&Site> {
-        Some(self.sites_with(Key::Host(domain.host())).next_back()?.1)
+        Some(self.sites_with(Key::Host(domain.host())).last()?.1)
     }
 
     pub(crate) fn has_site(&self, host: &str) -> bool {
@@ -68,7 +68,7 @@ impl IndexedListing {
     }
 
     pub(crate) fn record(&self, id: u64) -> Option<&Record> {
-        Some(self.records_with(Key::Record(id)).next_back()?.1)
+        Some(self.records_with(Key::Record(id)).last()?.1)
     }
 
     /// Whether a record no longer exists. An incomplete listing may lack a record that does.
@@ -133,11 +133,11 @@ impl IndexedListing {
         hosts.chain(parents).flat_map(|key| self.sites_with(key))
     }
 
-    fn sites_with(&self, key: Key<'_>) -> impl DoubleEndedIterator<Item = (u32, &Site)> {
+    fn sites_with(&self, key: Key<'_>) -> impl Iterator<Item = (u32, &Site)> {
         self.sites.find(&self.listing.sites.items, key)
     }
 
-    fn records_with(&self, key: Key<'_>) -> impl DoubleEndedIterator<Item = (u32, &Record)> {
+    fn records_with(&self, key: Key<'_>) -> impl Iterator<Item = (u32, &Record)> {
         self.records.find(&self.listing.records.items, key)
     }
 }
@@ -171,16 +171,10 @@ impl Table {
     }
 
     /// The items that have a key, with their positions.
-    fn find<'i, T: Keyed>(
-        &self,
-        items: &'i [T],
-        key: Key<'_>,
-    ) -> impl DoubleEndedIterator<Item = (u32, &'i T)> {
+    fn find<'i, T: Keyed>(&self, items: &'i [T], key: Key<'_>) -> impl Iterator<Item = (u32, &'i T)> {
         let hash = hash(key);
         let start = self.0.partition_point(|(known, _)| *known < hash);
-        let rest = self.0.get(start..).unwrap_or_default();
-        let end = rest.partition_point(|(known, _)| *known == hash);
-        let found = rest.get(..end).unwrap_or_default().iter();
+        let found = self.0.iter().skip(start).take_while(move |(known, _)| *known == hash);
         let found = found.filter_map(|(_, at)| Some((*at, items.get(*at as usize)?)));
         found.filter(move |(_, item)| item.keys().any(|own| own == key))
     }
