@@ -258,7 +258,7 @@ fn report_gaps(names: &Names, listing: &IndexedListing, before: Option<&LineageS
     let is_hidden = |domain: &&Domain| {
         gaps.iter().any(|gap| gap.may_hide(|hidden| hidden == *domain))
             && names.cover(domain)
-            && !listing.has_site(domain.host())
+            && listing.site(domain.host()).is_none()
     };
     let known = before.iter().flat_map(|state| &state.sites).map(|site| &site.domain);
     report.deployed.hidden = known.filter(is_hidden).cloned().collect();

@@ -85,7 +85,7 @@ impl<'l> Scope<'_, 'l> {
         let lists_none = listed.items.is_empty();
         let all = if lists_none { all() } else { None };
         let deployments = all.as_deref().unwrap_or(self.deployments);
-        let sites = deployments.missing_hosts(self.lineage, lists_none, |host| listing.has_site(host));
+        let sites = deployments.missing_hosts(self.lineage, lists_none, |host| listing.site(host).is_some());
         if sites.is_empty() {
             return Ok(());
         }

@@ -58,13 +58,9 @@ impl IndexedListing {
         &self.listing
     }
 
-    /// The site of a domain.
-    pub(crate) fn site(&self, domain: &Domain) -> Option<&Site> {
-        Some(self.sites_with(Key::Host(domain.host())).last()?.1)
-    }
-
-    pub(crate) fn has_site(&self, host: &str) -> bool {
-        self.sites_with(Key::Host(host)).next().is_some()
+    /// The site of a host; the last one, if the service has sent a page twice.
+    pub(crate) fn site(&self, host: &str) -> Option<&Site> {
+        Some(self.sites_with(Key::Host(host)).last()?.1)
     }
 
     pub(crate) fn record(&self, id: u64) -> Option<&Record> {

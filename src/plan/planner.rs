@@ -205,7 +205,7 @@ impl<'a> Planner<'_, 'a> {
         if !(self.request.covers)(domain) {
             return Err(Blocker::NotCovered(id, domain.clone()));
         }
-        let owner = self.listing.site(domain).ok_or_else(|| Blocker::NoSuchSite(id, domain.clone()))?;
+        let owner = self.listing.site(domain.host()).ok_or_else(|| Blocker::NoSuchSite(id, domain.clone()))?;
         self.guard(domain).map_or(Ok(&owner.domain), Err)
     }
 
@@ -246,7 +246,7 @@ impl<'a> Planner<'_, 'a> {
     /// The domain that a record was uploaded for. A record may list all names that it covers; the domain is then the
     /// record's own name, because that is the default and edgecert sends no other name.
     fn upload_domain(&self, record: &'a Record) -> Option<&'a Domain> {
-        let is_site = |domain: &Domain| self.listing.has_site(domain.host());
+        let is_site = |domain: &Domain| self.listing.site(domain.host()).is_some();
         match (&*record.domains, &record.name) {
             ([domain], Some(name)) if is_site(name) && !is_site(domain) => Some(name),
             ([domain], _) => Some(domain),

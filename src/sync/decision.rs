@@ -105,7 +105,7 @@ pub(super) fn sites_of<'c>(lineage: &Candidate<'_>, account: &'c IndexedListing)
     if domains.is_empty() {
         return account.sites_covered_by(&lineage.names);
     }
-    domains.iter().filter_map(|domain| account.site(domain)).collect()
+    domains.iter().filter_map(|domain| account.site(domain.host())).collect()
 }
 
 /// Why a lineage that was deployed has to be deployed again; `None` if the service lists its sites as it left them.
@@ -128,7 +128,7 @@ fn drift(
         !has_any && (skipped.is_empty() || skipped.len() < lineage.sites.len())
     } else {
         let mut domains = lineage.options.domains.iter();
-        domains.any(|domain| account.site(domain).is_none() && !skipped.contains(&domain))
+        domains.any(|domain| account.site(domain.host()).is_none() && !skipped.contains(&domain))
     };
     if is_missing && !lineage.settings.skip_unmatched {
         return Some("a site is missing".into());
@@ -167,7 +167,7 @@ fn reached_sites<'a>(lineage: &Candidate<'_>, account: &'a IndexedListing) -> im
     let reached =
         lineage.sites.iter().filter(|known| !lineage.is_for(&known.domain) && known.outcome.is_bound());
     reached.filter_map(|known| {
-        let site = account.site(&known.domain)?;
+        let site = account.site(known.domain.host())?;
         let has_leaf = known.leaf.as_ref() == lineage.leaf.as_ref().map(|leaf| &leaf.fingerprint);
         (has_leaf && site.cert_id == known.cert_id).then_some(site)
     })
