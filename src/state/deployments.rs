@@ -118,7 +118,7 @@ impl ServiceDeployments {
 
     /// The lineages that were deployed to a site by their last run.
     pub(crate) fn lineages_on(&self, site: &Domain) -> impl Iterator<Item = &str> {
-        self.on_site(site.host()).iter().map(|known| known.lineage.as_str())
+        self.sites.get(site.host()).into_iter().flatten().map(|known| known.lineage.as_str())
     }
 
     /// The leaves that a record may hold; several if responses to uploads were lost.
@@ -132,14 +132,14 @@ impl ServiceDeployments {
         let is_later = |leaf: &StoredLeaf| {
             stored.is_some_and(|seen| seen.holder.is_seen && leaf.leaf.not_before > seen.leaf.not_before)
         };
-        let known = self.known_in(record).iter();
+        let known = self.known_in(record);
         let others = known.filter(|leaf| is_later(leaf) || leaf.holder.is_doubtful && is_since(leaf));
         stored.into_iter().chain(others).collect()
     }
 
     /// Whether another lineage has stored its leaf in a record after this one had, both since a time.
     pub(crate) fn is_taken_since(&self, since: OffsetDateTime, lineage: &str, record: u64) -> bool {
-        let known = self.known_in(record).iter();
+        let known = self.known_in(record);
         let mut known = known.filter(|leaf| !leaf.holder.is_doubtful && leaf.holder.at > since);
         known.any(|leaf| leaf.lineage == lineage)
             && self.stored_in(record).is_some_and(|last| last.lineage != lineage)
@@ -156,12 +156,13 @@ impl ServiceDeployments {
     /// The leaf of the last upload to a record that the service confirmed. Two lineages may have used the record: what was
     /// stored last counts. The name of the lineage breaks ties.
     pub(crate) fn stored_in(&self, record: u64) -> Option<&StoredLeaf> {
-        let certain = self.known_in(record).iter().filter(|leaf| !leaf.holder.is_doubtful);
+        let certain = self.known_in(record).filter(|leaf| !leaf.holder.is_doubtful);
         certain.max_by_key(|leaf| (leaf.holder.at, Reverse(&leaf.lineage)))
     }
 
-    fn known_in(&self, record: u64) -> &[StoredLeaf] {
-        self.records.get(&record).map(Vec::as_slice).unwrap_or_default()
+    /// The leaves that lineages stored in a record, or may have.
+    fn known_in(&self, record: u64) -> impl Iterator<Item = &StoredLeaf> {
+        self.records.get(&record).into_iter().flatten()
     }
 
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,
@@ -186,12 +187,7 @@ impl ServiceDeployments {
                 if is_later { other.is_maintained || is_held(other) } else { has_expired && is_held(other) };
             other.lineage != lineage && other.leaf.not_after >= now && is_provided
         };
-        self.on_site(site.host()).iter().filter(supersedes).max_by_key(|other| other.leaf.rank())
-    }
-
-    /// The deployments to a site.
-    fn on_site(&self, host: &str) -> &[SiteDeployment] {
-        self.sites.get(host).map(Vec::as_slice).unwrap_or_default()
+        self.sites.get(site.host())?.iter().filter(supersedes).max_by_key(|other| other.leaf.rank())
     }
 }
 
