@@ -84,7 +84,7 @@ impl<'a> Planner<'_, 'a> {
         let may_choose = !allow.rebind && missed.get(&site.id).copied() != site.cert_id;
         let blocker = match site.cert_id.map(|id| (id, self.replaceable(id))) {
             Some((_, Ok(domain))) if may_choose || self.stored_for(domain).len() < 2 => {
-                let upload = self.upload(domain);
+                let upload = self.upload(domain, &[]);
                 self.assign(site, Action::Replace(upload));
                 return None;
             }
@@ -113,10 +113,7 @@ impl<'a> Planner<'_, 'a> {
         let (Some((domain, alternatives)), false) = (free.split_first(), unbound.is_empty()) else {
             return unbound.into_iter().chain(blocked).collect();
         };
-        let upload = self.upload(domain);
-        if let Some(creation) = self.plan.uploads.get_mut(upload) {
-            creation.alternatives = alternatives.to_vec();
-        }
+        let upload = self.upload(domain, alternatives);
         for unplaced in unbound {
             self.assign(unplaced.site, Action::Create(upload));
         }
@@ -140,7 +137,7 @@ impl<'a> Planner<'_, 'a> {
                 bound.filter(|site| !to_bind.contains(&site.id)).count()
             };
             if let Some(domain) = harmless.min_by_key(dependents) {
-                self.upload(domain);
+                self.upload(domain, &[]);
             }
         }
         for Unplaced { site, blocker, domains } in unplaced {
@@ -159,8 +156,8 @@ impl<'a> Planner<'_, 'a> {
         self.plan.targets.push(Target { site, wanted: true, action });
     }
 
-    /// Returns the index of the upload for a domain, and adds the upload if there is none yet.
-    fn upload(&mut self, domain: &'a Domain) -> usize {
+    /// Returns the index of the upload for a domain. If there is none yet, adds one with these alternatives.
+    fn upload(&mut self, domain: &'a Domain, alternatives: &[&'a Domain]) -> usize {
         if let Some(at) = self.uploads.get(domain.host()) {
             return *at;
         }
@@ -170,7 +167,7 @@ impl<'a> Planner<'_, 'a> {
         let may_create = !stored.is_empty() && !stored.iter().any(is_only);
         let replaces = stored.iter().map(|record| record.id).collect();
         let at = self.plan.uploads.len();
-        self.plan.uploads.push(Upload { domain, replaces, may_create, alternatives: Vec::new() });
+        self.plan.uploads.push(Upload { domain, replaces, may_create, alternatives: alternatives.to_vec() });
         self.uploads.insert(domain.host(), at);
         at
     }
