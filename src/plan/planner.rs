@@ -53,9 +53,10 @@ impl<'a> Planner<'_, 'a> {
         let replaced: HashMap<u64, usize> = replaced.collect();
         let replacing = |site: &Site| site.cert_id.and_then(|id| replaced.get(&id).copied());
         // The record of a site that is left alone may be replaced by an upload for another one.
-        for target in self.plan.targets.iter_mut().filter(|target| matches!(target.action, Action::Leave(_)))
-        {
-            if let Some(upload) = replacing(target.site) {
+        for target in &mut self.plan.targets {
+            if matches!(target.action, Action::Leave(_))
+                && let Some(upload) = replacing(target.site)
+            {
                 target.action = Action::Replace(upload);
             }
         }
@@ -202,7 +203,8 @@ impl<'a> Planner<'_, 'a> {
         if !(self.request.covers)(domain) {
             return Err(Blocker::NotCovered(id, domain.clone()));
         }
-        let owner = self.listing.site(domain.host()).ok_or_else(|| Blocker::NoSuchSite(id, domain.clone()))?;
+        let owner =
+            self.listing.site(domain.host()).ok_or_else(|| Blocker::NoSuchSite(id, domain.clone()))?;
         self.guard(domain).map_or(Ok(&owner.domain), Err)
     }
 
