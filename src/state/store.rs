@@ -176,7 +176,7 @@ impl Store {
     pub(crate) fn read(&self, name: &str) -> Result<Option<LineageState>, StateError> {
         let path = self.file(name, EXTENSION);
         let Some(bytes) = read_existing(&path, MAX_BYTES)? else { return Ok(None) };
-        parse(&path, &bytes)?.map(Some).ok_or_else(|| quarantine(name, &path))
+        parse(&path, &bytes)?.map(Some).ok_or_else(|| quarantine(name, path))
     }
 
     /// Reads all states, each with the name of its lineage; also returns the errors of the files that cannot be used.
@@ -328,14 +328,11 @@ pub(super) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<Op
 
 /// Renames a file that cannot be parsed, so that it can be examined and does not get in the way. It is reported in every
 /// run until its lineage has a valid state file again or is forgotten.
-fn quarantine(lineage: &str, path: &Path) -> StateError {
+fn quarantine(lineage: &str, path: PathBuf) -> StateError {
     let renamed_to = path.with_extension(QUARANTINED);
-    match fs::rename(path, &renamed_to) {
-        Ok(()) => {
-            let file = DamagedFile::read(renamed_to, lineage.to_owned());
-            StateError::Quarantined { path: path.to_owned(), file }
-        }
-        Err(error) => StateError::NotQuarantined { path: path.to_owned(), reason: file::reason(&error) },
+    match fs::rename(&path, &renamed_to) {
+        Ok(()) => StateError::Quarantined { path, file: DamagedFile::read(renamed_to, lineage.to_owned()) },
+        Err(error) => StateError::NotQuarantined { path, reason: file::reason(&error) },
     }
 }
 
