@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
-use std::iter::{once, once_with};
+use std::iter::once;
 
 use crate::api::{Listing, Record, Site};
 use crate::names::{Domain, Names};
@@ -31,7 +31,7 @@ enum Key<'k> {
 }
 
 trait Keyed {
-    /// Those that are found at once are first.
+    /// All keys of an item.
     fn keys(&self) -> impl Iterator<Item = Key<'_>>;
 }
 
@@ -142,12 +142,9 @@ impl Keyed for Site {
     fn keys(&self) -> impl Iterator<Item = Key<'_>> {
         let host = self.domain.host();
         let unreadable = self.unreadable_cert_id.is_some().then_some(Key::Unreadable);
-        let parent = move || {
-            let (label, parent) = host.split_once('.')?;
-            (!label.starts_with('*')).then_some(Key::Parent(parent))
-        };
-        let keys = [self.cert_id.map(Key::Record), Some(Key::Host(host)), unreadable];
-        keys.into_iter().chain(once_with(parent)).flatten()
+        let parent = host.split_once('.').filter(|(label, _)| !label.starts_with('*'));
+        let parent = parent.map(|(_, parent)| Key::Parent(parent));
+        [self.cert_id.map(Key::Record), Some(Key::Host(host)), parent, unreadable].into_iter().flatten()
     }
 }
 
