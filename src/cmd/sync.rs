@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::report::Report;
 use crate::settings::Layers;
 use crate::source::Source;
-use crate::state::{self, Origin, Store, WriteError};
+use crate::state::{self, Origin, RunResult, Store, WriteError};
 use crate::sync::{self, SyncOptions};
 use crate::text::sanitize;
 
@@ -48,10 +48,11 @@ pub(crate) fn run(args: &SyncArgs, context: &Context, progress: &Progress, repor
 fn record(args: &SyncArgs, context: &Context, report: &Report) -> Result<(), WriteError> {
     let layers = Layers::new(&args.settings, &context.env, context.configuration());
     let Some(state_dir) = layers.state_dir() else { return Ok(()) };
-    let message = report.most_severe_error().map(|error| sanitize(error.message()));
+    let error = report.most_severe_error().map(|error| sanitize(error.message()));
+    let result = RunResult { at: clock::now(), exit_code: report.exit_code(), error };
     // `doctor` takes such runs for those of a timer.
     let unattended = !io::stdin().is_terminal();
-    Store::open(&state_dir)?.record_sync(args.shard, (report.exit_code(), message), unattended, clock::now())
+    Store::open(&state_dir)?.record_sync(args.shard, result, unattended)
 }
 
 /// Processes one lineage for each account that the configuration names for it. Where it has no readable state, it is

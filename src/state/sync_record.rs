@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use super::lineage_state::VERSION;
+use super::lineage_state::{RunResult, VERSION};
 use super::shard::Shard;
 use super::store::{StateError, Store, WriteError, parse};
 use crate::file;
@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 64 << 10;
 /// How far in the future a recorded time may be, in case the clock has been corrected since.
 pub(crate) const MAX_SKEW: time::Duration = time::Duration::minutes(5);
 
-/// How a `sync` ended.
+/// The file that says how a `sync` ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SyncRecord {
     pub(crate) version: u8,
@@ -55,23 +55,23 @@ const ALL: Shard = Shard { index: 0, of: 1 };
 
 impl SyncRecord {
     /// The record of a run that ends after the one with this record.
-    pub(crate) fn after(
-        before: Option<&Self>,
-        (exit_code, message): (u8, Option<String>),
-        unattended: bool,
-        now: OffsetDateTime,
-    ) -> Self {
+    pub(crate) fn after(before: Option<&Self>, result: RunResult, unattended: bool) -> Self {
+        let RunResult { at: ended_at, exit_code, error: message } = result;
         let failing = before.filter(|before| before.exit_code != 0);
-        let since = failing.map_or(now, |before| before.failing_since.unwrap_or(before.ended_at));
+        let since = failing.map_or(ended_at, |before| before.failing_since.unwrap_or(before.ended_at));
         let failing_since = (exit_code != 0).then_some(since);
         let last_unattended = before.and_then(Self::unattended_at).filter(|_| !unattended);
-        let version = VERSION;
-        Self { version, ended_at: now, exit_code, message, failing_since, unattended, last_unattended }
+        Self { version: VERSION, ended_at, exit_code, message, failing_since, unattended, last_unattended }
     }
 
     /// When an unattended run last ended; `None` if none is known.
     pub(crate) fn unattended_at(&self) -> Option<OffsetDateTime> {
         if self.unattended { Some(self.ended_at) } else { self.last_unattended }
+    }
+
+    /// Returns the record that ended later.
+    fn newer<'a>(&'a self, other: Option<&'a Self>) -> &'a Self {
+        other.filter(|other| other.ended_at > self.ended_at).unwrap_or(self)
     }
 
     /// Combines two shards: the earlier times, and the failure that has lasted longer.
@@ -90,20 +90,19 @@ impl Store {
     pub(crate) fn record_sync(
         &self,
         shard: Option<Shard>,
-        result: (u8, Option<String>),
+        result: RunResult,
         unattended: bool,
-        now: OffsetDateTime,
     ) -> Result<(), WriteError> {
         let name = file_name(shard.unwrap_or(ALL));
         let path = self.path(&name);
-        let own = match read(&path, now) {
+        let own = match read(&path, result.at) {
             Ok(own) => Some(own),
             Err(error @ StateError::NewerVersion { .. }) => return Err(WriteError::kept(path, &error)),
             Err(_) => None,
         };
-        let full = read(&self.path(NAME), now).ok();
-        let before = full.iter().chain(&own).max_by_key(|record| record.ended_at);
-        let json = serde_json::to_vec(&SyncRecord::after(before, result, unattended, now));
+        let full = read(&self.path(NAME), result.at).ok();
+        let before = own.as_ref().map(|own| own.newer(full.as_ref())).or(full.as_ref());
+        let json = serde_json::to_vec(&SyncRecord::after(before, result, unattended));
         // Runs that end at the same moment must not share the temporary file.
         Self::replace(&path, self.file(&name, &format!("{:x}", fastrand::u64(..))), json)
     }
@@ -128,9 +127,8 @@ impl Store {
         // Files with another number of shards are left over from an earlier setup.
         let newest = shards.max_by_key(|(_, record)| record.ended_at).map_or(ALL, |(shard, _)| *shard);
         let current = records.iter().filter(|(shard, _)| shard.of == newest.of);
-        // What ended later counts: the run of the shard, or one for all lineages.
-        let current = current.map(|(_, own)| full.filter(|full| full.ended_at > own.ended_at).unwrap_or(own));
-        LastSync { record: current.cloned().reduce(SyncRecord::and), faults }
+        let current = current.map(|(_, record)| record.newer(full).clone());
+        LastSync { record: current.reduce(SyncRecord::and), faults }
     }
 }
 
@@ -191,8 +189,9 @@ mod tests {
 
     fn run(store: &Store, runs: &[Run]) {
         for (shard, exit_code, at) in runs {
-            let message = (*exit_code != 0).then(|| format!("error at {at}"));
-            store.record_sync(*shard, (*exit_code, message), true, hour(*at)).unwrap();
+            let error = (*exit_code != 0).then(|| format!("error at {at}"));
+            let result = RunResult { at: hour(*at), exit_code: *exit_code, error };
+            store.record_sync(*shard, result, true).unwrap();
         }
     }
 
@@ -245,7 +244,8 @@ mod tests {
             (both[0], false, 7, Some(5)),
             (both[0], true, 8, Some(6)),
         ] {
-            store.record_sync(of, (0, None), unattended, hour(at)).unwrap();
+            let result = RunResult { at: hour(at), exit_code: 0, error: None };
+            store.record_sync(of, result, unattended).unwrap();
             let found = store.last_sync(hour(9)).record.unwrap().unattended_at();
             assert_eq!(found, expected.map(hour), "hour {at}");
         }
@@ -332,7 +332,7 @@ mod tests {
         let later = r#"{"version":2,"ended":"now"}"#;
         fs::write(&path, later).unwrap();
         assert!(matches!(store.last_sync(hour(9)).faults[..], [StateError::NewerVersion { version: 2, .. }]));
-        store.record_sync(None, (0, None), true, NOW).unwrap_err();
+        store.record_sync(None, RunResult { at: NOW, exit_code: 0, error: None }, true).unwrap_err();
         assert_eq!(fs::read_to_string(&path).unwrap(), later);
     }
 

@@ -74,16 +74,16 @@ mod tests {
     use crate::check::Status;
     use crate::env::Env;
     use crate::error::ErrorKind;
-    use crate::state::{StateError, SyncRecord};
+    use crate::state::{RunResult, StateError, SyncRecord};
 
     const NOW: OffsetDateTime = datetime!(2026-11-22 12:00 UTC);
     const HOUR: Duration = Duration::HOUR;
 
     /// A run this many hours ago.
     fn run(hours: i32, exit_code: u8, unattended: bool) -> SyncRecord {
-        let (ended_at, message) = (NOW - HOUR * hours, (exit_code != 0).then(|| "no".to_owned()));
-        let record = SyncRecord::after(None, (exit_code, message), unattended, ended_at);
-        SyncRecord { failing_since: None, ..record }
+        let error = (exit_code != 0).then(|| "no".to_owned());
+        let result = RunResult { at: NOW - HOUR * hours, exit_code, error };
+        SyncRecord { failing_since: None, ..SyncRecord::after(None, result, unattended) }
     }
 
     fn check_on(root: PathBuf, uid: u32, record: Option<SyncRecord>, earliest: Option<i32>) -> DoctorFinding {

@@ -124,8 +124,8 @@ pub(super) fn seen(fingerprint: &str, left: Duration) -> EdgeMemory {
 
 /// A `sync` that ended this long ago, in a series of failures if it failed.
 pub(super) fn last_sync(age: Duration, exit_code: u8, failing_for: Option<Duration>) -> LastSync {
-    let message = (exit_code != 0).then(|| "the service cannot be reached".into());
-    let record = SyncRecord::after(None, (exit_code, message), true, NOW - age);
+    let error = (exit_code != 0).then(|| "the service cannot be reached".into());
+    let record = SyncRecord::after(None, RunResult { at: NOW - age, exit_code, error }, true);
     let failing_since = failing_for.map(|age| NOW - age);
     LastSync { record: Some(SyncRecord { failing_since, ..record }), faults: Vec::new() }
 }

@@ -24,7 +24,8 @@ use crate::report::Deployed;
 use crate::settings::{Layer, Settings, Verify};
 use crate::source::Source;
 use crate::state::{
-    Deployments, Given, LineageState, Origin, RunOptions, ServiceDeployments, SiteState, SyncRecord,
+    Deployments, Given, LineageState, Origin, RunOptions, RunResult, ServiceDeployments, SiteState,
+    SyncRecord,
 };
 use crate::verify::EdgeView;
 
@@ -141,7 +142,8 @@ impl Host {
         let before = self.provided();
         if let Some(exit_code) = self.sync_all(world) {
             let last = self.last_sync.take();
-            self.last_sync = Some(SyncRecord::after(last.as_ref(), (exit_code, None), true, world.now));
+            let result = RunResult { at: world.now, exit_code, error: None };
+            self.last_sync = Some(SyncRecord::after(last.as_ref(), result, true));
             self.synced.extend(world.faults.outage.is_none().then_some(world.now));
         }
         let handed_over = &before - &self.provided();
