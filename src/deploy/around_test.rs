@@ -181,7 +181,7 @@ impl<'h> Case<'h> {
         for site in groups.iter().flat_map(tried) {
             survey.add([(site, self.view(site))].into_iter());
         }
-        let due = survey.due(groups, |survey, group| survey.may_be_current(group, scope));
+        let due = survey.due(groups, |group| survey.may_be_current(group, scope));
         survey.add(due.into_iter().map(|site| (site, self.view(site))));
         survey
     }

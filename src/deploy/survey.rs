@@ -42,8 +42,7 @@ impl Survey {
         let surveyor = Surveyor { edge, scope, end: Deadline::after(deadline.left() / 4) };
         let first = groups.iter().map(|group| surveyor.observe_first(tried(group)));
         surveyor.observe_all(first, &mut survey).await;
-        let rest =
-            survey.due(&groups, |survey, group| dry_run || !force && survey.may_be_current(group, scope));
+        let rest = survey.due(&groups, |group| dry_run || !force && survey.may_be_current(group, scope));
         let rest = rest.into_iter().map(|site| surveyor.observe_first(std::iter::once(site)));
         surveyor.observe_all(rest, &mut survey).await;
         survey
@@ -53,9 +52,9 @@ impl Survey {
     pub(super) fn due<'s>(
         &self,
         groups: &[SurveyGroup<'s>],
-        is_due: impl Fn(&Self, &SurveyGroup<'_>) -> bool,
+        is_due: impl Fn(&SurveyGroup<'_>) -> bool,
     ) -> Vec<&'s Site> {
-        let due = groups.iter().filter(|group| is_due(self, group)).flat_map(|group| &group.wanted);
+        let due = groups.iter().filter(|group| is_due(group)).flat_map(|group| &group.wanted);
         due.copied().filter(|site| !self.views.contains_key(&site.id)).collect()
     }
 

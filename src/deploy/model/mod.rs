@@ -142,7 +142,7 @@ impl ModelDeployment<'_> {
                 }
             }
         }
-        let rest = survey.due(&groups, |survey, group| !self.force && survey.may_be_current(group, scope));
+        let rest = survey.due(&groups, |group| !self.force && survey.may_be_current(group, scope));
         survey.add(rest.into_iter().map(|site| (site, self.view(world, scope, site))));
         survey
     }
