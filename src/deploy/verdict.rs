@@ -46,7 +46,7 @@ pub(super) fn report_untouched(plan: &Plan<'_>, scope: &Scope<'_, '_>, report: &
         let view = scope.survey.view(site.id).filter(|_| target.action == Action::Current);
         let verdict = match (&target.action, site.cert_id) {
             (Action::Leave(blocker), _) => Verdict::blocked(&site.domain, blocker, plan.can_rebind),
-            (Action::Current, _) => Verdict::current(site, view, scope.settings),
+            (Action::Current, _) => Verdict::current(site, view, scope.settings.verify),
             (Action::Superseded(reason), _) => Verdict::new(Outcome::Superseded, reason),
             (Action::Ignore, Some(id)) => {
                 Verdict::new(Outcome::Misbound, format!("not requested; bound to certificate {id}"))
@@ -157,17 +157,14 @@ impl Verdict {
     }
 
     /// The site already has the leaf, so nothing was sent for it. Without a view, the state file says so.
-    fn current(site: &Site, view: Option<&EdgeView>, settings: &Settings) -> Self {
-        let (reason, is_known) = match view {
-            Some(view) if view.is_served() => return Self::served(view),
-            Some(view) => (text::list(view.unverified()), false),
-            None if settings.verify == Verify::Off => (VERIFY_OFF.to_owned(), true),
-            None => (without_https(site), true),
-        };
-        match settings.verify {
+    fn current(site: &Site, view: Option<&EdgeView>, verify: Verify) -> Self {
+        match (view, verify) {
+            (Some(view), _) if view.is_served() => Self::served(view),
+            (Some(view), _) => Self::unproven(Outcome::Synced, site, text::list(view.unverified()), verify),
             // The run that deployed the leaf has already warned.
-            Verify::Auto | Verify::Off if is_known => Self::new(Outcome::Synced, reason),
-            verify => Self::unproven(Outcome::Synced, site, reason, verify),
+            (None, Verify::Off) => Self::new(Outcome::Synced, VERIFY_OFF),
+            (None, Verify::Auto) => Self::new(Outcome::Synced, without_https(site)),
+            (None, Verify::Require) => Self::unproven(Outcome::Synced, site, without_https(site), verify),
         }
     }
 

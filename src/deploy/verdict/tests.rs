@@ -411,14 +411,13 @@ fn current_site_is_verified_if_possible() {
             "synced: HTTPS is off for the site (https_enabled is false), so the edge serves no certificate!",
         ),
     ] {
-        let (site, settings) =
-            (Site { https_enabled, ..site(Some(5)) }, Settings { verify, ..Settings::example() });
+        let site = Site { https_enabled, ..site(Some(5)) };
         let view = shown.map(|shown| {
             let mut view = EdgeView::new(false);
             view.show(1, shown);
             view
         });
-        assert_eq!(format(&Verdict::current(&site, view.as_ref(), &settings)), expected);
+        assert_eq!(format(&Verdict::current(&site, view.as_ref(), verify)), expected);
     }
 }
 
