@@ -25,7 +25,6 @@ const VERIFY_OFF: &str = "not verified because of --verify off";
 const UNSENT: &str = "nothing was sent for it";
 const REBIND: Override =
     Override { flag: "--rebind", purpose: "to bind the site to the uploaded certificate" };
-const MISSING: &str = "the account no longer has this site";
 
 /// The result for one site.
 struct Verdict {
@@ -221,9 +220,9 @@ impl Verdict {
 
     /// The account had the site before the upload and no longer has it.
     fn missing(domain: &Domain) -> Self {
-        let message = format_args!("{domain}: the account no longer has this site");
-        let error = of_site(ErrorKind::Service, domain, "missing", message);
-        Self::new(Outcome::Misbound, MISSING).with_error(error)
+        let detail = "the account no longer has this site";
+        let error = of_site(ErrorKind::Service, domain, "missing", format_args!("{domain}: {detail}"));
+        Self::new(Outcome::Misbound, detail).with_error(error)
     }
 
     /// The plan leaves the site alone.
