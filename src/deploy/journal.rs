@@ -225,13 +225,11 @@ impl Journal {
     /// for another service that could not be reached counts as one, too. With the state as it was, `sync` still finds a
     /// renewal and what was pending.
     fn leaves_nothing_to_retry(&self, report: &Report) -> bool {
-        let may_be_mistake = self.options.origin == Origin::Hand && !report.deployed.changed;
-        if !may_be_mistake || report.errors().is_empty() {
-            return false;
-        }
+        let has_failed = !report.errors().is_empty() && !report.deployed.changed;
+        let is_temporary = report.errors().iter().any(|error| error.kind() == ErrorKind::Temporary);
         let known = self.before.as_ref().and_then(|before| before.service.as_ref());
         let is_other_service = self.options.service.as_ref().zip(known).is_some_and(|(own, old)| own != old);
-        is_other_service || report.errors().iter().all(|error| error.kind() != ErrorKind::Temporary)
+        self.options.origin == Origin::Hand && has_failed && (!is_temporary || is_other_service)
     }
 
     /// Restores the state before this run.
