@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use time::OffsetDateTime;
 
-use super::survey::Survey;
+use super::survey::{MAX_TRIED_SITES, Survey};
 use super::verdict::no_such_site;
 use crate::api::Site;
 use crate::error::{CommandError, ErrorKind, Result};
@@ -54,11 +54,9 @@ pub(super) struct Scope<'a, 'l> {
 pub(super) struct SurveyGroup<'s> {
     /// The sites that must get the certificate.
     pub(super) wanted: Vec<&'s Site>,
-    /// Some of the other sites; their edges also show which leaf the record holds.
+    /// Some of the other sites, whose edges also show which leaf the record holds; none if an older certificate is allowed.
     pub(super) others: Vec<&'s Site>,
 }
-
-const MAX_OTHER_SITES: usize = 3;
 
 impl<'l> Scope<'_, 'l> {
     /// Whether a site was requested.
@@ -141,7 +139,7 @@ impl<'l> Scope<'_, 'l> {
             let group = groups.entry(id).or_default();
             if wanted.contains(&site.id) {
                 group.wanted.push(site);
-            } else if !self.allow.guards.allow_older && group.others.len() < MAX_OTHER_SITES {
+            } else if !self.allow.guards.allow_older && group.others.len() < MAX_TRIED_SITES {
                 group.others.push(site);
             }
         }

@@ -21,7 +21,7 @@ pub(super) const MAX_OBSERVED_SITES: usize = 32;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Number of sites of a record that are tried until the edge serves a leaf for one of them.
-const MAX_TRIED_SITES: usize = 3;
+pub(super) const MAX_TRIED_SITES: usize = 3;
 
 /// What the edge served before anything was sent.
 #[derive(Default)]
