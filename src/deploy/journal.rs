@@ -136,7 +136,7 @@ impl Journal {
     pub(super) fn neighbours<'h>(
         &self,
         service: &str,
-        hosts: impl Iterator<Item = &'h str>,
+        hosts: impl IntoIterator<Item = &'h str>,
         report: &mut Report,
     ) -> Rc<ServiceDeployments> {
         let own = (self.name.as_str(), self.before.as_ref());
@@ -225,11 +225,11 @@ impl Journal {
     /// for another service that could not be reached counts as one, too. With the state as it was, `sync` still finds a
     /// renewal and what was pending.
     fn leaves_nothing_to_retry(&self, report: &Report) -> bool {
-        let has_failed = !report.errors().is_empty() && !report.deployed.changed;
+        let has_only_failed = !report.errors().is_empty() && !report.deployed.changed;
         let is_temporary = report.errors().iter().any(|error| error.kind() == ErrorKind::Temporary);
         let known = self.before.as_ref().and_then(|before| before.service.as_ref());
         let is_other_service = self.options.service.as_ref().zip(known).is_some_and(|(own, old)| own != old);
-        self.options.origin == Origin::Hand && has_failed && (!is_temporary || is_other_service)
+        self.options.origin == Origin::Hand && has_only_failed && (!is_temporary || is_other_service)
     }
 
     /// Restores the state before this run.

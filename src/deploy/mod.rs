@@ -277,11 +277,10 @@ pub(crate) fn incomplete_listing(gap: &Gap) -> CommandError {
 }
 
 /// The hosts of the sites around a lineage, including those that its records are stored for.
-fn hosts<'a>(account: &Account<'a>, domains: &'a [Domain]) -> impl Iterator<Item = &'a str> {
+fn hosts<'a>(account: &Account<'a>, domains: &'a [Domain]) -> BTreeSet<&'a str> {
     let stored = account.records.iter().flat_map(|record| record.all_domains());
     let domains = account.sites.iter().map(|site| &site.domain).chain(stored).chain(domains);
-    let hosts: BTreeSet<&str> = domains.map(Domain::host).collect();
-    hosts.into_iter()
+    domains.map(Domain::host).collect()
 }
 
 /// What the edges of the planned sites serve now.

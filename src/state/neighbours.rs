@@ -56,7 +56,7 @@ impl Store {
     pub(crate) fn neighbours<'h>(
         &self,
         service: &str,
-        hosts: impl Iterator<Item = &'h str>,
+        hosts: impl IntoIterator<Item = &'h str>,
         own: (&str, Option<&LineageState>),
     ) -> (Deployments, Vec<StateError>) {
         let root = self.path(DIRECTORY);
@@ -65,7 +65,7 @@ impl Store {
             names.map_err(|error| errors.push(error)).unwrap_or_default()
         };
         let names: BTreeSet<String> = if root.exists() {
-            hosts.flat_map(|host| or_none(names_in(&claims_of(&root, service, host)))).collect()
+            hosts.into_iter().flat_map(|host| or_none(names_in(&claims_of(&root, service, host)))).collect()
         } else {
             or_none(self.names()).into_iter().collect()
         };
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn found(store: &Store, host: &str) -> Vec<String> {
-        let (deployments, _) = store.neighbours(SERVICE, [host].into_iter(), ("own", None));
+        let (deployments, _) = store.neighbours(SERVICE, [host], ("own", None));
         let known = deployments.of_service(SERVICE);
         known.leaves_in(5).into_iter().map(|leaf| leaf.lineage.clone()).collect()
     }
@@ -177,7 +177,7 @@ mod tests {
         assert!(found(&store, "../../x").is_empty());
 
         fs::create_dir(claims_of(&root, SERVICE, "c.example")).unwrap();
-        let (_, errors) = store.neighbours(SERVICE, ["c.example"].into_iter(), ("own", None));
+        let (_, errors) = store.neighbours(SERVICE, ["c.example"], ("own", None));
         assert!(matches!(errors[..], [StateError::Unreadable(_)]));
     }
 
