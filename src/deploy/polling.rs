@@ -20,9 +20,8 @@ use crate::verify::Edge;
 
 /// Time limit for reading the sites without `--wait`.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time limits for what is still missing after the wait: reading the sites, and a round of handshakes.
-const LAST_READ_TIMEOUT: Duration = Duration::from_secs(2);
-const LAST_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time limit for each of the steps after the wait: reading the sites that were not read, and a last round of handshakes.
+const LAST_STEP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The inputs of the wait besides the sites.
 pub(super) struct Polling<'a> {
@@ -63,10 +62,10 @@ impl Polling<'_> {
             }
         }
         if sites.iter().any(PendingSite::is_unknown) {
-            self.read_and_bind(sites, || LAST_READ_TIMEOUT).await;
+            self.read_and_bind(sites, || LAST_STEP_TIMEOUT).await;
         }
         if sites.iter().any(|site| site.is_handshake_due(true) && !site.is_edge_checked) {
-            let end = Deadline::after(LAST_CHECK_TIMEOUT).or_sooner(deadline);
+            let end = Deadline::after(LAST_STEP_TIMEOUT).or_sooner(deadline);
             self.check_edge(sites, true, end).await;
         }
     }
