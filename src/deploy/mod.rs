@@ -81,7 +81,7 @@ struct Rollout<'a> {
 
 /// An account as it was listed once for many deployments.
 pub(crate) struct AccountSnapshot {
-    pub(crate) listing: IndexedListing,
+    pub(crate) listing: Rc<IndexedListing>,
     /// What this host deployed to the service.
     pub(crate) deployments: Rc<ServiceDeployments>,
 }
@@ -132,15 +132,12 @@ impl Deployment<'_> {
             return Ok(());
         }
         (self.progress)(Phase::Reading);
-        let own;
-        let listing = if let Some(account) = self.account {
-            &account.listing
-        } else {
-            own = IndexedListing::new(client.listing().await?);
-            &own
+        let listing = match self.account {
+            Some(account) => Rc::clone(&account.listing),
+            None => Rc::new(IndexedListing::new(client.listing().await?)),
         };
-        let result = rollout.run(listing, report).await;
-        report_gaps(&Names::of(vetted.chain().leaf.dns_names()), listing, journal.before.as_ref(), report);
+        let result = rollout.run(&listing, report).await;
+        report_gaps(&Names::of(vetted.chain().leaf.dns_names()), &listing, journal.before.as_ref(), report);
         result
     }
 

@@ -10,6 +10,7 @@ mod scan;
 mod summary;
 mod workers;
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -280,7 +281,7 @@ async fn list_account(
 ) -> Result<ListedAccount> {
     let deadline = Deadline::after(settings.timeout);
     let clients = ClientCache::for_many(Arc::clone(stores));
-    let listing = IndexedListing::new(clients.listing(settings, deadline).await?);
+    let listing = Rc::new(IndexedListing::new(clients.listing(settings, deadline).await?));
     let deployments = deployments.of_service(&settings.base_url.to_string());
     let snapshot = AccountSnapshot { listing, deployments };
     Ok(ListedAccount { settings: Arc::clone(settings), clients, snapshot })

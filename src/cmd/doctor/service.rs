@@ -62,7 +62,7 @@ impl Account {
             findings.push(Subject::Service.ok(format!("reachable; {sites} and {records}")));
         }
         findings.push(Subject::ApiKey.ok("accepted by the service"));
-        let (listing, deployments) = (IndexedListing::new(listing), Rc::default());
+        let (listing, deployments) = (Rc::new(IndexedListing::new(listing)), Rc::default());
         self.snapshot = Some(AccountSnapshot { listing, deployments });
         findings
     }
