@@ -71,8 +71,6 @@ pub(crate) struct Deployment<'a> {
 /// A vetted certificate, and what its deployment needs.
 struct Rollout<'a> {
     deployment: &'a Deployment<'a>,
-    /// Those of the deployment.
-    settings: &'a Settings,
     client: &'a Client,
     clients: &'a ClientCache,
     vetted: &'a Vetted<'a>,
@@ -120,13 +118,12 @@ impl Deployment<'_> {
         journal.begin(report);
         let mut redactor = Redactor::default();
         vetted.key().hide_in(&mut redactor);
-        let (client, settings) = (&clients.client(self.settings, redactor, self.deadline)?, self.settings);
-        let rollout = Rollout { deployment: self, settings, client, clients, vetted: &vetted, journal };
+        let client = &clients.client(self.settings, redactor, self.deadline)?;
+        let rollout = Rollout { deployment: self, client, clients, vetted: &vetted, journal };
         if self.upload_only {
             if self.dry_run {
                 report.set_plan(self.domains.iter().map(Step::upload_only).collect());
             } else {
-                journal.claim(&settings.base_url.to_string(), self.domains.iter().map(Domain::host), report);
                 rollout.upload_only(report).await;
             }
             return Ok(());
@@ -177,10 +174,10 @@ impl Deployment<'_> {
 impl Rollout<'_> {
     /// Plans, uploads, binds, waits until the edge serves the certificate, and reports every site of the plan.
     async fn run(&self, listing: &IndexedListing, report: &mut Report) -> Result<()> {
-        let Deployment { domains, account: snapshot, .. } = *self.deployment;
+        let Deployment { domains, settings, account: snapshot, .. } = *self.deployment;
         let chain = self.vetted.chain();
         let (leaf, names) = (chain.leaf.to_leaf(), Names::of(chain.leaf.dns_names()));
-        let (before, service) = (self.journal.before.as_ref(), self.settings.base_url.to_string());
+        let (before, service) = (self.journal.before.as_ref(), settings.base_url.to_string());
         let stored = before.map(|state| state.stored_records(&service)).unwrap_or_default();
         let missed = before.map(|state| state.missed_sites(&service, &leaf)).unwrap_or_default();
         let account = listing.around(&names, domains, stored);
@@ -196,8 +193,8 @@ impl Rollout<'_> {
             account: &account,
             deployments,
             missed: &missed,
-            settings: self.settings,
-            allow: Allow { rebind: self.settings.rebind, guards: self.deployment.guards },
+            settings,
+            allow: Allow { rebind: settings.rebind, guards: self.deployment.guards },
             repeats_since: self.journal.repeats_since(),
             force: self.deployment.force,
             now: clock::now(),
@@ -205,11 +202,11 @@ impl Rollout<'_> {
         };
         scope.require_earlier(|| snapshot.is_none().then(|| self.journal.all_deployments(&service)))?;
         // An incomplete listing may lack a covered site.
-        let may_skip = self.settings.skip_unmatched && listing.listing().sites.gaps.is_empty();
+        let may_skip = settings.skip_unmatched && listing.listing().sites.gaps.is_empty();
         if !scope.has_sites(may_skip, report)? {
             return Ok(());
         }
-        let edge = Edge::new(chain, &self.settings.edge_addresses, self.clients.handshakes()?);
+        let edge = Edge::new(chain, &settings.edge_addresses, self.clients.handshakes()?);
         if scope.needs_survey() {
             scope.survey = Survey::run(self, &edge, &scope).await;
         }
@@ -222,7 +219,7 @@ impl Rollout<'_> {
             let reached = plan.targets.iter().filter(|target| target.action.upload().is_some());
             self.journal.claim(&service, reached.map(|target| target.site.domain.host()), report);
             let results = self.upload_planned(&plan.uploads, listing, report).await;
-            let mut sites = pending_sites(&plan, &results, self.settings.verify);
+            let mut sites = pending_sites(&plan, &results, settings.verify);
             self.bind(&mut sites, |site: &PendingSite<'_>| site.is_binding_planned()).await;
             let polling =
                 Polling { rollout: self, edge: &edge, account_sites: listing.listing().sites.items.len() };

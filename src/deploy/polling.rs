@@ -8,10 +8,10 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::{sleep, timeout};
 
-use super::Rollout;
 use super::client_cache::ListedSites;
 use super::pending_site::{PendingSite, SiteReading};
 use super::survey::MAX_OBSERVED_SITES;
+use super::{Deployment, Rollout};
 use crate::api::{MAX_CONCURRENT_REQUESTS, RequestError, Site};
 use crate::clock::Deadline;
 use crate::progress::Phase;
@@ -37,8 +37,7 @@ impl Polling<'_> {
         if !sites.iter().any(PendingSite::is_worth_reading) {
             return;
         }
-        let settings = self.rollout.settings;
-        let deadline = self.rollout.deployment.deadline;
+        let Deployment { settings, deadline, .. } = *self.rollout.deployment;
         if settings.wait.is_zero() {
             return self.read_and_bind(sites, || READ_TIMEOUT).await;
         }
@@ -72,7 +71,7 @@ impl Polling<'_> {
 
     /// Shows what the wait is for: the push, or the edge afterwards.
     fn show(&self, sites: &[PendingSite<'_>]) {
-        let limit = self.rollout.settings.wait;
+        let limit = self.rollout.deployment.settings.wait;
         let is_pushed = sites.iter().all(|site| site.stored.is_err() || site.is_pushed());
         (self.rollout.deployment.progress)(if is_pushed {
             let served = sites.iter().filter(|site| site.view.is_served()).count();
@@ -85,7 +84,7 @@ impl Polling<'_> {
     /// Reads the sites, binds those that are not bound, and reads them again if there are any.
     async fn read_and_bind(&self, sites: &mut [PendingSite<'_>], limit: impl Fn() -> Duration) {
         self.read(sites, limit()).await;
-        let rebind = self.rollout.settings.rebind;
+        let rebind = self.rollout.deployment.settings.rebind;
         if self.rollout.bind(sites, |site| site.is_binding_missing(rebind)).await {
             self.read(sites, limit()).await;
         }
@@ -131,7 +130,7 @@ impl Polling<'_> {
     /// Handshakes with the edges of the sites that are pushed or could not be read; in the last round, of every bound
     /// site.
     async fn check_edge(&self, sites: &mut [PendingSite<'_>], is_last: bool, end: Deadline) {
-        if self.rollout.settings.verify == Verify::Off {
+        if self.rollout.deployment.settings.verify == Verify::Off {
             return;
         }
         let due = sites.iter_mut().filter(|site| site.is_handshake_due(is_last));

@@ -6,9 +6,9 @@
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
-use super::Rollout;
 use super::pending_site::{StoredRecord, is_service_unusable};
 use super::verdict::{failed_outcome, failed_upload, unconfirmed, unused};
+use super::{Deployment, Rollout};
 use crate::api::{MAX_CONCURRENT_REQUESTS, Record, RequestError, Timestamp, UploadBody, Uploaded};
 use crate::cert::Certificate;
 use crate::error::{Diagnostic as _, ErrorKind};
@@ -54,10 +54,12 @@ impl Rollout<'_> {
         results
     }
 
-    /// Uploads for each domain and does nothing else: no listing, no guards, no waiting. The first upload goes alone: if
-    /// the service rejects it, the others would fail for the same reason, and the private key is not sent again.
+    /// Claims the sites, uploads for each domain, and does nothing else: no listing, no guards, no waiting. The first upload
+    /// goes alone: if the service rejects it, the others would fail for the same reason, and the private key is not sent
+    /// again.
     pub(super) async fn upload_only(&self, report: &mut Report) {
-        let domains = self.deployment.domains;
+        let Deployment { domains, settings, .. } = *self.deployment;
+        self.journal.claim(&settings.base_url.to_string(), domains.iter().map(Domain::host), report);
         (self.deployment.progress)(Phase::Uploading { uploads: domains.len() });
         let Some((first, rest)) = domains.split_first() else { return };
         let body = self.upload_body();
@@ -108,7 +110,7 @@ impl Rollout<'_> {
             cert_id,
             // The error says the detail.
             is_explained: detail.is_some(),
-            findings: unverified_findings(self.settings.verify, &outcome),
+            findings: unverified_findings(self.deployment.settings.verify, &outcome),
             ..SiteReport::new(domain, outcome, detail)
         });
     }
@@ -158,7 +160,7 @@ impl Rollout<'_> {
     }
 
     fn upload_body(&self) -> UploadBody {
-        UploadBody::new(self.vetted, self.settings.name.as_ref().map(RecordName::as_str))
+        UploadBody::new(self.vetted, self.deployment.settings.name.as_ref().map(RecordName::as_str))
     }
 }
 
