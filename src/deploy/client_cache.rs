@@ -60,10 +60,9 @@ pub(crate) struct ClientCache {
 
 /// A reading of sites by several deployments.
 #[derive(Default)]
-pub(super) struct Reading {
+struct Reading {
     sites: Cell<usize>,
-    /// `None`: the sites are to be read one by one.
-    pub(super) listed: sync::OnceCell<Option<ListedSites>>,
+    listed: sync::OnceCell<Option<Rc<ListedSites>>>,
 }
 
 /// What a reading has shown.
@@ -140,13 +139,15 @@ impl ClientCache {
     }
 
     /// Reads `sites` sites of an account, in one listing shared with the deployments that are about to read theirs. It is
-    /// requested after all of them have joined, so it shows what each of them has changed.
+    /// requested after all of them have joined, so it shows what each of them has changed. `None`: the sites are to be
+    /// read one by one.
     pub(super) async fn read_sites(
         &self,
         client: &Client,
-        (sites, account_sites): (usize, usize),
+        sites: usize,
+        account_sites: usize,
         max_pause: Duration,
-    ) -> Rc<Reading> {
+    ) -> Option<Rc<ListedSites>> {
         let reading = Rc::clone(self.next_reading.borrow_mut().get_or_insert_default());
         reading.sites.set(reading.sites.get() + sites);
         // If the deployment that lists runs out of time, another one takes over.
@@ -162,10 +163,10 @@ impl ClientCache {
                 Ok(List { items, gaps, .. }) => (items, gaps.iter().map(ToString::to_string).collect()),
                 Err(failed) => (Vec::new(), vec![failed.to_string()]),
             };
-            Some(ListedSites { by_id: sites.into_iter().map(|site| (site.id, site)).collect(), gaps })
+            let by_id = sites.into_iter().map(|site| (site.id, site)).collect();
+            Some(Rc::new(ListedSites { by_id, gaps }))
         });
-        listed.await;
-        reading
+        listed.await.clone()
     }
 
     /// Waits for deployments that may join a reading: a moment, and until those that wait for their turn have begun. On a

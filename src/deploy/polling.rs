@@ -8,7 +8,6 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::{sleep, timeout};
 
-use super::client_cache::ListedSites;
 use super::pending_site::{PendingSite, SiteReading};
 use super::survey::MAX_OBSERVED_SITES;
 use super::{Deployment, Rollout};
@@ -95,19 +94,16 @@ impl Polling<'_> {
         let Rollout { clients, client, .. } = self.rollout;
         let attempt = async {
             // A quarter of the time may pass while others join.
-            let counts = (sites.len(), self.account_sites);
-            let shared = clients.read_sites(client, counts, limit / 4).await;
-            let Some(Some(ListedSites { by_id, gaps })) = shared.listed.get() else {
-                return self.read_each(sites).await;
-            };
+            let listed = clients.read_sites(client, sites.len(), self.account_sites, limit / 4).await;
+            let Some(listed) = listed else { return self.read_each(sites).await };
             // The listing may have been requested by another deployment, which does not know the secrets of this one.
-            for gap in gaps {
+            for gap in &listed.gaps {
                 log::warn!("cannot read the sites after the upload: {}", client.clean(gap));
             }
             for pending in sites {
-                match by_id.get(&pending.target.site.id) {
+                match listed.by_id.get(&pending.target.site.id) {
                     Some(site) => pending.reading = reading(client.clean_site(site)),
-                    None if gaps.is_empty() => pending.reading = SiteReading::Missing,
+                    None if listed.gaps.is_empty() => pending.reading = SiteReading::Missing,
                     None => {}
                 }
             }
