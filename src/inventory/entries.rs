@@ -105,8 +105,7 @@ impl<'a> Entries<'a> {
     /// removed, or all entries for the lineage are for other accounts, which are then the only ones that the hook deploys
     /// to. The settings of the run are not those of its account.
     pub(super) fn is_unclaimed(&self, source: &Source) -> bool {
-        let places = [source.directory.as_ref(), Some(&source.files.cert)].into_iter().flatten();
-        let places = places.filter(|_| !self.by_location.is_empty());
+        let places = places(source).filter(|_| !self.by_location.is_empty());
         let entries = places.filter_map(|place| self.by_location.get(&real(place))).flatten();
         source.target.is_some() || entries.chain(&self.patterns).any(|entry| is_location_of(entry, source))
     }
@@ -172,10 +171,7 @@ fn is_location_of(entry: &LineageEntry, source: &Source) -> bool {
         Location::Directory(directory) => {
             source.directory.as_ref().is_some_and(|known| real(known) == real(directory))
         }
-        Location::Pattern(pattern) => {
-            let paths = [source.directory.as_ref(), Some(&source.files.cert)];
-            paths.into_iter().flatten().any(|path| pattern::matches(pattern, path))
-        }
+        Location::Pattern(pattern) => places(source).any(|path| pattern::matches(pattern, path)),
         Location::Files { cert, key } => {
             real(cert) == real(&source.files.cert)
                 && source.files.key.as_ref().is_some_and(|known| real(key) == real(known))
@@ -191,7 +187,11 @@ fn real(path: &Path) -> PathBuf {
 
 /// Whether an entry without a lineage names the recorded directory or certificate.
 fn is_at(Unusable { entry, path, .. }: &Unusable<'_>, recorded: &Source) -> bool {
-    let known = [recorded.directory.as_ref(), Some(&recorded.files.cert)];
     let is_there = |known: &PathBuf| std::path::absolute(path).is_ok_and(|path| path == *known);
-    entry.target == recorded.target && known.into_iter().flatten().any(is_there)
+    entry.target == recorded.target && places(recorded).any(is_there)
+}
+
+/// The paths by which an entry may name a lineage.
+fn places(source: &Source) -> impl Iterator<Item = &PathBuf> {
+    source.directory.iter().chain([&source.files.cert])
 }
