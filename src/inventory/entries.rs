@@ -62,10 +62,9 @@ impl<'a> Entries<'a> {
             });
             entries.by_real_path = paths.collect();
             for entry in by_precedence(file) {
-                let (Location::Directory(path) | Location::Files { cert: path, .. }) = &entry.location else {
-                    continue;
-                };
-                entries.by_location.entry(real(path)).or_default().push(entry);
+                if let Location::Directory(path) | Location::Files { cert: path, .. } = &entry.location {
+                    entries.by_location.entry(real(path)).or_default().push(entry);
+                }
             }
         }
         entries
