@@ -58,11 +58,8 @@ fn lego(env: &Env) -> Option<Source> {
 /// sent one, so it may be that of an earlier certificate.
 pub(super) fn is_stale(full_chain: &Path, leaf: &Path) -> bool {
     let text = |path: &Path| file::read_text(path, bundle::MAX_BYTES, file::default_deadline());
-    match (text(full_chain), text(leaf)) {
-        (Err(_), leaf) => leaf.is_ok(),
-        (Ok(full_chain), Ok(leaf)) => !full_chain.contains(leaf.trim()),
-        (Ok(_), Err(_)) => false,
-    }
+    let Ok(leaf) = text(leaf) else { return false };
+    !text(full_chain).is_ok_and(|full_chain| full_chain.contains(leaf.trim()))
 }
 
 #[cfg(test)]
