@@ -61,6 +61,7 @@ impl<'a> Directory<'a> {
         let is_tailnet = !pairs.is_empty() && pairs.iter().all(|name| name.ends_with(".ts.net"));
         let is_posh = has("fullchain.cer") && (has("order.json") || has("fullchain.pfx"));
         let is_getssl = has("getssl.cfg") || has("chain.crt") && has("fullchain.crt");
+        let has_certbot_files = has("fullchain.pem") || has("privkey.pem");
         let is_step = self.path.ends_with("step/certs") || self.path.ends_with(".step/certs");
         // Certificate and key, with `*` for the name of the lineage, of each client that has left its mark: a file beside
         // them, or their names.
@@ -75,12 +76,7 @@ impl<'a> Directory<'a> {
             (C::Tailscale, "*.crt", "*.key", has("acme-account.key.pem") || is_tailnet),
             (C::Caddy, "*.crt", "*.key", pairs.iter().any(|name| self.is_of_caddy(name))),
             (C::Step, "*.crt", "*.key", is_step),
-            (
-                self.certbot_or_dehydrated(),
-                "fullchain.pem",
-                "privkey.pem",
-                has("fullchain.pem") || has("privkey.pem"),
-            ),
+            (self.certbot_or_dehydrated(), "fullchain.pem", "privkey.pem", has_certbot_files),
             (C::AcmeSh, "*.cer", "*.key", true),
             (C::Lego, "*.crt", "*.key", true),
             // traefik-certs-dumper with a directory for each domain.
