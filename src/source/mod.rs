@@ -18,8 +18,7 @@ pub(crate) use self::hook::is_certbot_post_hook;
 use crate::bundle::Files;
 use crate::env::Env;
 use crate::file::recorded_path;
-use crate::text::display_as_serialized;
-use crate::text::shell_word;
+use crate::text::{display_as_serialized, shell_word};
 
 /// The ACME client that renewed the certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
