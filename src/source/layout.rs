@@ -142,14 +142,12 @@ impl<'a> Directory<'a> {
 /// A certificate whose key has the same name in the same directory (nginx), has it in the directory `private` beside
 /// (traefik-certs-dumper), or is in the same file (`HAProxy`).
 fn certificate_file(path: &Path) -> Result<Source, SourceError> {
-    let is_certificate = matches!(path.extension().and_then(OsStr::to_str), Some("crt" | "cer" | "pem"));
-    let (Some(stem), Some(directory), true) = (path.file_stem(), path.parent(), is_certificate) else {
+    if !matches!(path.extension().and_then(OsStr::to_str), Some("crt" | "cer" | "pem")) {
         return Err(SourceError::not_a_lineage(path, "its name does not end with .crt, .cer or .pem"));
-    };
-    let mut key = stem.to_owned();
-    key.push(".key");
-    let beside = directory.join(&key);
-    let private = directory.parent().map(|parent| parent.join("private").join(&key));
+    }
+    let beside = path.with_extension("key");
+    let private = path.parent().and_then(Path::parent).zip(beside.file_name());
+    let private = private.map(|(parent, key)| parent.join("private").join(key));
     let key = [Some(beside), private].into_iter().flatten().find(|key| key.is_file());
     if key.is_none() {
         let text = fs::read(path).map_err(|error| SourceError::unreadable(path, &error))?;
@@ -158,7 +156,7 @@ fn certificate_file(path: &Path) -> Result<Source, SourceError> {
             return Err(SourceError::not_a_lineage(path, reason));
         }
     }
-    Ok(Source::new(AcmeClient::Files, Files { cert: path.to_owned(), issuers: None, key }))
+    Ok(Source::of_files(path.to_owned(), key))
 }
 
 /// The current version of a mounted secret. Kubernetes switches both files at once by replacing the link `..data`;
