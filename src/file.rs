@@ -16,7 +16,7 @@ use rustix::io::retry_on_intr;
 use time::OffsetDateTime;
 use zeroize::Zeroizing;
 
-pub(crate) use self::memory::{MEMORY, is_in_memory, is_provided, provide};
+pub(crate) use self::memory::{MEMORY, is_in_memory, is_missing_in_memory, provide};
 pub(crate) use self::staged::{StagedFile, check_size_limit, probe, sync_directory};
 use crate::clock::Deadline;
 

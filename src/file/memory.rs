@@ -23,9 +23,9 @@ pub(crate) fn is_in_memory(path: &Path) -> bool {
     path.starts_with(MEMORY)
 }
 
-/// Whether a file was provided.
-pub(crate) fn is_provided(path: &Path) -> bool {
-    files().contains_key(path)
+/// Whether this is the path of a file in memory that was not provided.
+pub(crate) fn is_missing_in_memory(path: &Path) -> bool {
+    is_in_memory(path) && !files().contains_key(path)
 }
 
 /// Copies a file.

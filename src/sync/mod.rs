@@ -182,10 +182,9 @@ impl<'a> Sync<'a> {
             }
         }
         // A secret that was not listed may be in a namespace that is not this run's.
-        let is_listed = |source: &Source| {
-            !file::is_in_memory(&source.files.cert) || file::is_provided(&source.files.cert)
-        };
-        if !is_own || !member.source.as_ref().map_or(true, is_listed) {
+        if !is_own
+            || member.source.as_ref().is_ok_and(|source| file::is_missing_in_memory(&source.files.cert))
+        {
             return;
         }
         let name = member.name.clone();
