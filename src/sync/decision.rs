@@ -2,7 +2,6 @@
 //! known after the check.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use time::OffsetDateTime;
 
@@ -75,8 +74,7 @@ pub(super) fn decide<'c, 'a>(
     let reason = lineage.reason.clone().or_else(|| drift().map(Reason::Drifted));
     let until = lineage.leaf.as_ref().map(|leaf| leaf.not_after);
     let expired = until.filter(|until| *until < now && !kept.is_empty()).map(Reason::Expired);
-    let is_turn = |seen| is_due(state::stable_hash(&lineage.name), seen, now, lineage.settings.verify_every);
-    let is_due = lineage.edge_seen_at.is_none_or(is_turn);
+    let is_due = is_due(&lineage, now);
     let are_checked = lineage.settings.verify != Verify::Off && !lineage.settings.verify_every.is_zero();
     // Even if a push is pending: it may be stuck.
     let may_be_checked = |site: &&Site| are_checked && site.serves_https() && site.cert_id.is_some();
@@ -175,12 +173,12 @@ fn reached_sites<'a>(lineage: &Candidate<'_>, account: &'a IndexedListing) -> im
 
 /// Whether the turn of a lineage to have its edges checked has come. Each lineage has its own time within the period,
 /// derived from the hash of its name, so that the handshakes of many lineages are spread evenly.
-fn is_due(hash: u64, seen: OffsetDateTime, now: OffsetDateTime, period: Duration) -> bool {
-    let period = i128::try_from(period.as_nanos()).unwrap_or(i128::MAX).max(1);
-    let offset = i128::from(hash).rem_euclid(period);
+fn is_due(lineage: &Candidate<'_>, now: OffsetDateTime) -> bool {
+    let period = i128::try_from(lineage.settings.verify_every.as_nanos()).unwrap_or(i128::MAX).max(1);
+    let offset = i128::from(state::stable_hash(&lineage.name)).rem_euclid(period);
     let turn = |at: OffsetDateTime| (at.unix_timestamp_nanos() - offset).div_euclid(period);
     // A clock that was set back must not delay the check.
-    turn(now) != turn(seen)
+    lineage.edge_seen_at.is_none_or(|seen| turn(now) != turn(seen))
 }
 
 #[cfg(test)]
