@@ -31,10 +31,8 @@ pub(super) fn decide<'c, 'a>(
         let (leaf, record) = (lineage.leaf.as_ref()?, site.cert_id.filter(|id| !account.is_deleted(*id)));
         Some(deployments.superseding((&site.domain, record), &lineage.name, leaf, now)?.reason())
     };
-    let sites = sites_of(&lineage, account);
-    let has_all = sites.len() >= lineage.options.domains.len();
     let (mut kept, mut superseded) = (Vec::new(), Vec::new());
-    for site in sites {
+    for site in sites_of(&lineage, account) {
         match superseded_by(site) {
             Some(reason) => superseded.push(SiteReport {
                 id: Some(site.id),
@@ -60,7 +58,7 @@ pub(super) fn decide<'c, 'a>(
         superseded.iter().all(|site| is_recorded_as(&site.domain, Outcome::Superseded)) && !has_stale;
     // One that may hide a site or a record of the lineage.
     let gap = account.listing().gaps().find(|gap| gap.may_hide(|domain| lineage.names.cover(domain)));
-    if is_superseded && has_all && reached.is_empty() {
+    if is_superseded && superseded.len() >= lineage.options.domains.len() && reached.is_empty() {
         // An incomplete listing may lack sites that no other lineage is for.
         let is_whole = !lineage.options.domains.is_empty() || gap.is_none();
         let are_all_recorded = lineage.sites.iter().all(|site| site.outcome == Outcome::Superseded);
