@@ -58,12 +58,14 @@ pub(super) fn decide<'c, 'a>(
         superseded.iter().all(|site| is_recorded_as(&site.domain, Outcome::Superseded)) && !has_stale;
     // One that may hide a site or a record of the lineage.
     let gap = account.listing().gaps().find(|gap| gap.may_hide(|domain| lineage.names.cover(domain)));
-    if is_superseded && superseded.len() >= lineage.options.domains.len() && reached.is_empty() {
+    // If it is superseded on each, these are all of its sites that are listed.
+    let has_all = superseded.len() >= lineage.options.domains.len();
+    if is_superseded && has_all && reached.is_empty() {
         // An incomplete listing may lack sites that no other lineage is for.
         let is_whole = !lineage.options.domains.is_empty() || gap.is_none();
         let are_all_recorded = lineage.sites.iter().all(|site| site.outcome == Outcome::Superseded);
-        let is_settled = lineage.reason.is_none() && is_recorded && (is_whole || are_all_recorded);
-        if is_settled || is_whole {
+        let is_settled = lineage.reason.is_none() && is_recorded;
+        if is_whole || is_settled && are_all_recorded {
             let lineage = Candidate { reason: None, ..lineage };
             return Check { superseded, is_superseded, is_settled, ..Check::new(lineage) };
         }
@@ -170,7 +172,8 @@ fn reached_sites<'a>(lineage: &Candidate<'_>, account: &'a IndexedListing) -> im
 }
 
 /// Whether the turn of a lineage to have its edges checked has come. Each lineage has its own time within the period,
-/// derived from the hash of its name, so that the handshakes of many lineages are spread evenly.
+/// derived from the hash of its name, so that the handshakes of many lineages are spread evenly. One that was
+/// never deployed is due.
 fn is_due(lineage: &Candidate<'_>, now: OffsetDateTime) -> bool {
     let period = i128::try_from(lineage.settings.verify_every.as_nanos()).unwrap_or(i128::MAX).max(1);
     let offset = i128::from(state::stable_hash(&lineage.name)).rem_euclid(period);
