@@ -197,9 +197,11 @@ mod tests {
 
     #[test]
     fn sites_are_found_by_host_and_parent() {
-        let names = ["liquid.example", "costarring.example", "other.example", "costarring.example"];
+        let names =
+            ["liquid.example", "costarring.example", "other.example", "costarring.example", "*.example"];
         let sites: Vec<_> = (1..).zip(names).map(|(id, name)| json!({"id": id, "domain": name})).collect();
-        let (records, sites) = (List::complete(Vec::new()), List::of(&json!(sites)).unwrap());
+        let records = json!([{"id": 5, "name": "a.example"}, {"id": 5, "name": "b.example"}]);
+        let (records, sites) = (List::of(&records).unwrap(), List::of(&json!(sites)).unwrap());
         let indexed = IndexedListing::new(Listing { records, sites });
         let found = |key| indexed.sites_with(key).map(|(at, _)| at).collect::<Vec<_>>();
         let ids = |host| found(Key::Host(host));
@@ -208,6 +210,9 @@ mod tests {
             [vec![0], vec![1, 3], vec![]]
         );
         assert_eq!(found(Key::Parent("example")), [0, 1, 2, 3]);
+        // The later of two pages counts.
+        assert_eq!(indexed.site("costarring.example").map(|site| site.id), Some(4));
+        assert_eq!(indexed.record(5).and_then(|record| record.name.as_ref()).unwrap().host(), "b.example");
     }
 
     #[test]
