@@ -361,15 +361,6 @@ impl HostLineage {
         !self.has_succeeded() || self.outcome(site, world) == Some(&Outcome::Stale)
     }
 
-    /// Whether it only reached a site, with an earlier leaf than it has now. No run looks at the edge until that leaf
-    /// expires: what another client stores in the record is not noticed before.
-    fn has_left(&self, site: usize, world: &World) -> bool {
-        let Some(state) = &self.state else { return false };
-        let Some(known) = recorded(state, site, world) else { return false };
-        let is_asked_for = state.domains.is_empty() || state.domains.contains(&known.domain);
-        !is_asked_for && !state.is_of_current_leaf(known)
-    }
-
     fn has_succeeded(&self) -> bool {
         self.state.as_ref().is_some_and(|state| state.pending_since.is_none())
     }
@@ -471,7 +462,6 @@ impl Fixpoint<'_> {
             assert!(
                 later.any(|(other, leaf)| other.is_not_done(site, world)
                     || is_blind(other)
-                    || other.has_left(site, world)
                     || is_served(site, world.index_of_leaf(leaf), world)),
                 "silent success: {name} is superseded for site {site}, but by no lineage that is served"
             );
@@ -526,9 +516,8 @@ impl Fixpoint<'_> {
             _ => false,
         };
         let is_named = || reports(self.problems, self.host, site, world);
-        let is_left = self.host.later_leaves(at, site, world).any(|(other, _)| other.has_left(site, world));
         assert!(
-            self.is_served_from(site, at) || is_explained && is_named() || is_left,
+            self.is_served_from(site, at) || is_explained && is_named(),
             "site {site} does not serve the latest leaf, that of {}, and {:?} do not say so",
             winner.name,
             self.problems
