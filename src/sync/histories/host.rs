@@ -10,7 +10,7 @@ use super::super::check::Check;
 use super::super::decision::decide;
 use super::super::scan::{Candidate, LeafOnDisk, Reason, Scanned};
 use super::super::workers::schedule;
-use super::invariants::{BeforeDeployment, Sent};
+use super::invariants::{BeforeDeployment, DeployedLeaf, Sent};
 use super::scenario;
 use crate::deploy::incomplete_listing;
 use crate::deploy::model::{Change, ModelDeployment, ModelResult, Moment, World, recorded_sites};
@@ -33,6 +33,8 @@ pub(crate) struct Host {
     pub(super) lineages: Vec<HostLineage>,
     /// By record, the lineage and the leaf that this host stored there last and has to remember.
     pub(super) stored: BTreeMap<u64, (usize, usize)>,
+    /// The records of which that is unknown, because a run was killed or had no response.
+    pub(super) unknown: BTreeSet<u64>,
     pub(super) has_run_by_hand: bool,
     pub(crate) last_sync: Option<SyncRecord>,
     /// When each `sync` that reached the service ended.
@@ -77,11 +79,16 @@ pub(super) struct HostLineage {
     pub(super) retried: Option<BTreeSet<u64>>,
 }
 
+/// What deployments that run at the same time decide from: the listing, and what this host deployed, as the program and as
+/// the model see it.
+type Snapshot<'s> = (&'s IndexedListing, &'s ServiceDeployments, &'s [DeployedLeaf]);
+
 impl Host {
     pub(super) fn new(disturbed_at: Moment) -> Self {
         Self {
             lineages: Vec::new(),
             stored: BTreeMap::new(),
+            unknown: BTreeSet::new(),
             has_run_by_hand: false,
             last_sync: None,
             synced: Vec::new(),
@@ -118,8 +125,10 @@ impl Host {
             let is_known = is_finished && (replaced.is_some() && lists_records || !is_lost);
             if is_known || self.stored.get(record).is_some_and(|(lineage, _)| *lineage == at) {
                 self.stored.insert(*record, (at, *leaf));
+                self.unknown.remove(record);
             } else {
                 self.stored.remove(record);
+                self.unknown.insert(*record);
             }
         }
     }
@@ -167,15 +176,16 @@ impl Host {
             return Some(kind.exit_code());
         }
         let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
+        let lineages = self.lineages.iter().enumerate();
+        let checks = lineages
+            .map(|(at, lineage)| (at, decide(lineage.scan(world), &listing, &deployments, world.now)));
+        let checks: Vec<_> = checks.filter(|(_, check)| !check.is_settled).collect();
+        let leaves = if checks.is_empty() { Vec::new() } else { self.deployed_leaves(world) };
         let gaps = listing.listing().gaps().filter(|gap| gap.may_hide(|_| false));
         let mut codes: Vec<u8> = gaps.map(|gap| incomplete_listing(gap).kind().exit_code()).collect();
         let mut due = Vec::new();
-        for lineage in &mut self.lineages {
-            let check = decide(lineage.scan(world), &listing, &deployments, world.now);
-            if check.is_settled {
-                continue;
-            }
-            let checked = lineage.check(check, world);
+        for (at, check) in checks {
+            let checked = self.lineages[at].check(check, world);
             match checked.reason {
                 Some(Reason::Expired(_)) => codes.push(ErrorKind::Refused.exit_code()),
                 Some(_) => due.push(checked),
@@ -186,25 +196,20 @@ impl Host {
         // They run at the same time.
         world.rng.shuffle(&mut independent);
         for lineage in &independent {
-            codes.push(self.deploy_due(lineage, &listing, &deployments, world)?);
+            codes.push(self.deploy_due(lineage, (&listing, &deployments, &leaves), world)?);
         }
         for lineage in &conflicting {
             let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
-            codes.push(self.deploy_due(lineage, &listing, &deployments, world)?);
+            let leaves = self.deployed_leaves(world);
+            codes.push(self.deploy_due(lineage, (&listing, &deployments, &leaves), world)?);
         }
         Some(ErrorKind::most_severe_code(codes))
     }
 
-    fn deploy_due(
-        &mut self,
-        due: &Candidate<'_>,
-        listing: &IndexedListing,
-        deployments: &ServiceDeployments,
-        world: &mut World,
-    ) -> Option<u8> {
+    fn deploy_due(&mut self, due: &Candidate<'_>, snapshot: Snapshot<'_>, world: &mut World) -> Option<u8> {
         let at = self.lineages.iter().position(|lineage| lineage.name == due.name).unwrap();
         let run = self.lineages[at].next_run(world);
-        let result = self.deploy(at, &run, (listing, deployments), world)?;
+        let result = self.deploy(at, &run, snapshot, world)?;
         if let Some(line) = self.runs.as_mut().and_then(|runs| runs.last_mut()) {
             *line = format!("{line} ({})", due.reason.as_ref().unwrap());
         }
@@ -215,7 +220,7 @@ impl Host {
     pub(super) fn hook(&mut self, at: usize, world: &mut World) {
         let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
         let run = self.lineages[at].run(Given::default(), Origin::Hook);
-        self.deploy(at, &run, (&listing, &deployments), world);
+        self.deploy(at, &run, (&listing, &deployments, &self.deployed_leaves(world)), world);
     }
 
     fn deployments(&self) -> Rc<ServiceDeployments> {
@@ -235,7 +240,7 @@ impl Host {
         let HostLineage { state: before, retried, .. } = &self.lineages[at];
         let (before, retried) = (before.clone(), retried.clone());
         let run = Run { force, ..self.lineages[at].run(given, Origin::Hand) };
-        let result = self.deploy(at, &run, (&listing, &deployments), world);
+        let result = self.deploy(at, &run, (&listing, &deployments, &self.deployed_leaves(world)), world);
         let lineage = &mut self.lineages[at];
         if result.is_some_and(|result| result.is_mistake) {
             (lineage.state, lineage.retried) = (before, retried);
@@ -246,7 +251,7 @@ impl Host {
         &mut self,
         at: usize,
         run: &Run,
-        (listing, deployments): (&IndexedListing, &ServiceDeployments),
+        (listing, deployments, leaves): Snapshot<'_>,
         world: &mut World,
     ) -> Option<ModelResult> {
         let lineage = &self.lineages[at];
@@ -256,7 +261,7 @@ impl Host {
         let missed = state.map(|state| state.missed_sites(&service, leaf)).unwrap_or_default();
         let mut state = lineage.begin(run, world);
         world.now += Duration::SECOND;
-        let before = BeforeDeployment::new(self, at, run, world);
+        let before = BeforeDeployment::new(self, at, run, leaves, world);
         let deployment = ModelDeployment {
             lineage: &lineage.name,
             leaf: lineage.leaf,

@@ -22,6 +22,9 @@ pub(super) struct BeforeDeployment {
     is_superseded: bool,
     /// Whether every wanted site is bound, pushed and serves the leaf, and that can be seen.
     has_nothing_to_do: bool,
+    /// Records that seem to hold the leaf already, because every listed site shows it, and hold another one that this host
+    /// has not stored.
+    seems_stored: Vec<u64>,
     /// Records whose valid leaf was issued later and can be seen at the edge, or was stored by this host.
     later: Vec<u64>,
     /// Number of changes so far.
@@ -29,12 +32,25 @@ pub(super) struct BeforeDeployment {
     pub(super) disturbances: usize,
 }
 
+/// A site that a lineage provides the certificate of.
+pub(super) struct DeployedLeaf {
+    lineage: usize,
+    site: usize,
+    leaf: Leaf,
+}
+
 impl BeforeDeployment {
-    pub(super) fn new(host: &Host, at: usize, run: &Run, world: &World) -> Self {
+    pub(super) fn new(host: &Host, at: usize, run: &Run, leaves: &[DeployedLeaf], world: &World) -> Self {
         let lineage = &host.lineages[at];
         let requested = lineage.requested(&run.domains, world);
-        let is_claimed = |site: &usize| host.later_leaves(at, *site, world).next().is_some();
-        let wanted: Vec<usize> = requested.iter().copied().filter(|site| !is_claimed(site)).collect();
+        let own = &world.leaves[lineage.leaf];
+        let is_taken = |site: &usize| {
+            let is_later = |leaf: &Leaf| leaf.rank() > own.rank() && leaf.not_after >= world.now;
+            leaves
+                .iter()
+                .any(|deployed| deployed.lineage != at && deployed.site == *site && is_later(&deployed.leaf))
+        };
+        let wanted: Vec<usize> = requested.iter().copied().filter(|site| !is_taken(site)).collect();
         let has_leaf = |site: &usize| {
             is_visible(&world.sites[*site])
                 && world.sites[*site].is_synced
@@ -49,8 +65,18 @@ impl BeforeDeployment {
             let is_later = leaf.not_before > issued && leaf.not_after > world.now;
             is_later && (is_stored || is_seeing && is_seen(*id, world))
         };
+        let seems_stored = |id: &u64| {
+            let held = world.records[id].leaf;
+            let is_stored = host.stored.get(id).is_some_and(|(_, leaf)| *leaf == held);
+            let mut listed = world.listed_on(*id).peekable();
+            held != lineage.leaf
+                && !is_stored
+                && listed.peek().is_some()
+                && listed.all(|site| shows(site, lineage.leaf))
+        };
         Self {
             leaf: lineage.leaf,
+            seems_stored: world.records.keys().copied().filter(seems_stored).collect(),
             is_superseded: !requested.is_empty() && wanted.is_empty(),
             has_nothing_to_do: is_seeing && wanted.iter().all(has_leaf),
             later: world.records.keys().copied().filter(is_later).collect(),
@@ -153,7 +179,8 @@ impl BeforeDeployment {
             };
             let is_seen = |site: &ModelSite| site.is_enabled && site.edges.iter().all(shows_record);
             let mut listed = bound.iter().filter(|(at, _)| world.faults.hidden_site != Some(*at));
-            if world.faults.is_blind || !listed.all(|(_, site)| is_seen(site)) {
+            let is_unseen = world.faults.is_blind || !listed.all(|(_, site)| is_seen(site));
+            if is_unseen || self.seems_stored.contains(record) {
                 continue;
             }
             let is_lost = |site: &ModelSite| covers(old, site.domain) && !covers(new, site.domain);
@@ -289,11 +316,16 @@ fn is_seen(record: u64, world: &World) -> bool {
         let is_covered = covers(&world.leaves[leaf], site.domain);
         is_covered && site.edges.iter().all(|edge| edge.is_reachable && edge.leaf == Some(leaf))
     };
-    let listed = world.sites.iter().enumerate().filter(|(at, _)| world.faults.hidden_site != Some(*at));
-    let listed = listed.map(|(_, site)| site);
-    let bound = listed.filter(|site| site.cert_id == Some(record) && site.is_enabled);
-    let mut bound = bound.peekable();
+    let mut bound = world.listed_on(record).filter(|site| site.is_enabled).peekable();
     bound.peek().is_some() && bound.all(shows)
+}
+
+impl World {
+    /// The listed sites that are bound to a record.
+    fn listed_on(&self, record: u64) -> impl Iterator<Item = &ModelSite> {
+        let listed = self.sites.iter().enumerate().filter(|(at, _)| self.faults.hidden_site != Some(*at));
+        listed.map(|(_, site)| site).filter(move |site| site.cert_id == Some(record))
+    }
 }
 
 /// Whether a site is bound to a record with a leaf, and no address that can be reached serves another.
@@ -333,7 +365,7 @@ impl HostLineage {
     fn deployed_to<'w>(&'w self, site: usize, host: &Host, world: &'w World) -> Option<&'w Leaf> {
         let state = self.state.as_ref()?;
         let known = recorded(state, site, world)?;
-        let is_asked_for = state.domains.is_empty() || state.domains.contains(&known.domain);
+        let is_asked_for = Self::is_asked_for(state, known);
         let record = world.sites[site].cert_id.filter(|id| world.records.contains_key(id));
         let has_failed = matches!(known.outcome, Outcome::Queued | Outcome::Guarded | Outcome::Refused);
         match () {
@@ -348,6 +380,10 @@ impl HostLineage {
             () if has_failed => state.previously_deployed.as_ref(),
             () => None,
         }
+    }
+
+    fn is_asked_for(state: &LineageState, site: &SiteState) -> bool {
+        state.domains.is_empty() || state.domains.contains(&site.domain)
     }
 
     /// Whether the host is known to have stored another leaf in the record of a site.
@@ -397,6 +433,24 @@ impl Host {
         let deployed =
             others.filter_map(move |(_, other)| Some((other, other.deployed_to(site, self, world)?)));
         deployed.filter(move |(_, leaf)| leaf.rank() > own.rank() && leaf.not_after >= world.now)
+    }
+
+    /// The sites that lineages provide the certificate of. After a run that was killed, those that only reached a site
+    /// through the record may have been replaced there.
+    pub(super) fn deployed_leaves(&self, world: &World) -> Vec<DeployedLeaf> {
+        let of_site = |site: usize| {
+            let record = world.sites[site].cert_id;
+            let is_record_known = record.is_none_or(|record| !self.unknown.contains(&record));
+            let lineages = self.lineages.iter().enumerate();
+            lineages.filter_map(move |(at, lineage)| {
+                let leaf = lineage.deployed_to(site, self, world)?.clone();
+                let state = lineage.state.as_ref()?;
+                let is_certain =
+                    is_record_known || HostLineage::is_asked_for(state, recorded(state, site, world)?);
+                is_certain.then_some(DeployedLeaf { lineage: at, site, leaf })
+            })
+        };
+        (0..world.sites.len()).flat_map(of_site).collect()
     }
 
     /// Whether every lineage succeeded, handshakes can show for every site what it serves, and no leaf expires before
