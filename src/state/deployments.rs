@@ -116,6 +116,12 @@ impl ServiceDeployments {
         hosts
     }
 
+    /// The leaf that a lineage deployed to a site.
+    pub(crate) fn leaf_on(&self, site: &Domain, lineage: &str) -> Option<&Leaf> {
+        let mut deployed = self.sites.get(site.host())?.iter();
+        deployed.find(|known| known.lineage == lineage).map(|known| &*known.leaf)
+    }
+
     /// The lineages that were deployed to a site by their last run.
     pub(crate) fn lineages_on(&self, site: &Domain) -> impl Iterator<Item = &str> {
         self.sites.get(site.host()).into_iter().flatten().map(|known| known.lineage.as_str())

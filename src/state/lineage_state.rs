@@ -210,7 +210,7 @@ impl LineageState {
     }
 
     /// Whether the lineage is for a site.
-    pub(super) fn is_for(&self, site: &SiteState) -> bool {
+    pub(crate) fn is_for(&self, site: &SiteState) -> bool {
         self.domains.is_empty() || self.domains.contains(&site.domain)
     }
 

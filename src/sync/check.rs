@@ -1,7 +1,6 @@
 //! Checks lineages that are not settled: handshakes notice leaves that were replaced under the same IDs. Records what they
 //! show, and which sites other lineages supersede.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -11,9 +10,11 @@ use super::scan::{Candidate, Examiner, Reason};
 use super::summary::LineageResult;
 use crate::api::Site;
 use crate::bundle;
+use crate::cert::KeyType;
 use crate::clock::Deadline;
 use crate::deploy::ClientCache;
 use crate::error::Result;
+use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::report::{Report, SiteReport, SourceReport};
 use crate::settings::Verify;
@@ -39,12 +40,21 @@ pub(super) struct Check<'c, 'a> {
     pub(super) superseded: Vec<SiteReport>,
     /// Whether these are all of its sites.
     pub(super) is_superseded: bool,
-    /// The sites to handshake with, each with what its edge serves; `None`: it was not observed in time.
-    pub(super) sites: Vec<(&'c Site, Option<EdgeView>)>,
+    /// The sites to handshake with.
+    pub(super) sites: Vec<CheckedSite<'c>>,
     /// Whether these are all that can be checked.
     pub(super) is_due: bool,
     /// Whether there is nothing to check, to record or to deploy.
     pub(super) is_settled: bool,
+}
+
+/// A site to handshake with.
+pub(super) struct CheckedSite<'c> {
+    pub(super) site: &'c Site,
+    /// The leaf that the lineage reached it with; `None`: the lineage is for it.
+    pub(super) reached_with: Option<&'c Leaf>,
+    /// What its edge serves; `None`: it was not observed in time.
+    pub(super) view: Option<EdgeView>,
 }
 
 /// Checks lineages until the deadline, and returns each with a report, whose sites are those on which other lineages
@@ -78,13 +88,16 @@ pub(super) async fn run<'c, 'a>(
 pub(super) async fn observe(checks: &mut [Check<'_, '_>], handshakes: &Handshakes, deadline: Deadline) {
     let observations = stream::iter(checks).flat_map_unordered(MAX_CONCURRENT, |check| {
         let Check { lineage, sites, .. } = check;
-        let edge = (!sites.is_empty()).then(|| lineage.edge(handshakes)).flatten().map(Rc::new);
-        let is_strict = lineage.is_strict();
+        let lineage = &*lineage;
+        let key_type = if sites.is_empty() { None } else { lineage.key_type() };
+        let (is_strict, addresses) = (lineage.is_strict(), &lineage.settings.edge_addresses);
         fastrand::shuffle(sites);
-        stream::iter(sites.iter_mut().map(move |(site, view)| {
-            let edge = edge.clone();
+        stream::iter(sites.iter_mut().map(move |CheckedSite { site, reached_with, view }| {
+            let leaf = reached_with.or(lineage.leaf.as_ref());
+            let key_type = key_type.clone().filter(|_| leaf == lineage.leaf.as_ref());
             async move {
-                let Some(edge) = edge.filter(|_| !deadline.left().is_zero()) else { return };
+                let Some(leaf) = leaf.filter(|_| !deadline.left().is_zero()) else { return };
+                let edge = Edge::for_leaf(&leaf.fingerprint, key_type, addresses, handshakes);
                 let view = view.insert(EdgeView::new(is_strict));
                 let deadline = Deadline::after(SITE_TIMEOUT).or_sooner(deadline);
                 edge.observe_retrying((&site.domain, site.cname.as_deref()), view, deadline).await;
@@ -95,14 +108,12 @@ pub(super) async fn observe(checks: &mut [Check<'_, '_>], handshakes: &Handshake
 }
 
 impl Candidate<'_> {
-    /// The edge that should serve its leaf; `None` if that cannot be read.
-    fn edge<'e>(&'e self, handshakes: &'e Handshakes) -> Option<Edge<'e>> {
+    /// The type of its leaf's key, which saves handshakes if it is known.
+    fn key_type(&self) -> Option<KeyType> {
         let leaf = self.leaf.as_ref()?;
-        // The type of the key, which saves handshakes if it is known.
         let chain = bundle::load_chain(&self.source.files).ok().and_then(|bundle| bundle.chain.ok());
         let on_disk = chain.map(|chain| chain.leaf).filter(|found| found.fingerprint() == leaf.fingerprint);
-        let key_type = on_disk.map(|found| found.public_key.key_type);
-        Some(Edge::for_leaf(&leaf.fingerprint, key_type, &self.settings.edge_addresses, handshakes))
+        on_disk.map(|found| found.public_key.key_type)
     }
 
     fn is_strict(&self) -> bool {
@@ -126,15 +137,16 @@ impl<'a> Check<'_, 'a> {
     pub(super) fn conclude(&mut self) {
         self.lineage.reason = self.lineage.reason.take().or_else(|| self.drift());
         if self.lineage.reason.is_some() {
-            let own = self.sites.iter_mut().filter(|(site, _)| self.lineage.is_for(&site.domain));
-            own.for_each(|(_, view)| *view = None);
+            let own = self.sites.iter_mut().filter(|site| site.reached_with.is_none());
+            own.for_each(|site| site.view = None);
         }
     }
 
     /// Why the edges call for a deployment: the edge of a site that it is for serves another leaf, or refuses the name, or
     /// cannot be reached although it has to be.
     pub(super) fn drift(&self) -> Option<Reason> {
-        self.sites.iter().filter(|(site, _)| self.lineage.is_for(&site.domain)).find_map(|(site, view)| {
+        let mut own = self.sites.iter().filter(|site| site.reached_with.is_none());
+        own.find_map(|CheckedSite { site, view, .. }| {
             let view = view.as_ref()?;
             let unverified = self.lineage.is_strict().then(|| view.unverified()).into_iter().flatten();
             let first = view.others("serves").into_iter().chain(view.refusals()).chain(unverified).next()?;
@@ -171,7 +183,7 @@ impl<'a> Check<'_, 'a> {
 
     /// Returns `now` if all sites of the lineage were checked.
     pub(super) fn checked_at(&self, now: OffsetDateTime) -> Option<OffsetDateTime> {
-        let is_complete = !self.sites.is_empty() && self.sites.iter().all(|(_, view)| view.is_some());
+        let is_complete = !self.sites.is_empty() && self.sites.iter().all(|site| site.view.is_some());
         (self.is_due && is_complete).then_some(now)
     }
 
@@ -199,13 +211,14 @@ impl<'a> Check<'_, 'a> {
             known.edge = EdgeMemory::default();
             return;
         }
-        let checked = self.sites.iter().find(|(site, _)| site.domain == known.domain);
+        let checked = self.sites.iter().find(|checked| checked.site.domain == known.domain);
         if checked.is_none() && known.outcome == Outcome::Stale && !self.lineage.is_for(&known.domain) {
-            // It is no longer reached, or its edge serves no certificate any more.
+            // It is no longer reached, the leaf has expired, or its edge serves no certificate any more.
             (known.outcome, known.detail) = (Outcome::Synced, None);
             known.edge = EdgeMemory::default();
         }
-        let (Some((_, Some(view))), Some(leaf)) = (checked, &self.lineage.leaf) else { return };
+        let Some(CheckedSite { reached_with, view: Some(view), .. }) = checked else { return };
+        let Some(leaf) = reached_with.or(self.lineage.leaf.as_ref()) else { return };
         known.edge.see(&view.sightings(leaf, now));
         let is_last_seen = known.edge.serves(&leaf.fingerprint) == Some(true);
         // Only of a site that the lineage is not for: of its own, they are drift.

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 
 use time::OffsetDateTime;
 
-use super::check::Check;
+use super::check::{Check, CheckedSite};
 use super::scan::{Candidate, Reason};
 use crate::api::{Gap, Site};
+use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::IndexedListing;
@@ -19,7 +20,7 @@ use crate::state::{self, ServiceDeployments, SiteState};
 pub(super) fn decide<'c, 'a>(
     lineage: Candidate<'a>,
     account: &'c IndexedListing,
-    deployments: &ServiceDeployments,
+    deployments: &'c ServiceDeployments,
     now: OffsetDateTime,
 ) -> Check<'c, 'a> {
     // The sites that the last deployment reported, by host. An id does not identify them: the bare upload reports none, and
@@ -27,13 +28,13 @@ pub(super) fn decide<'c, 'a>(
     let recorded = lineage.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
     let recorded: HashMap<&str, &SiteState> = recorded.map(|site| (site.domain.host(), site)).collect();
     // Which other lineage provides the certificate of a site; `None` if this one does.
-    let superseded_by = |site: &Site| {
-        let (leaf, record) = (lineage.leaf.as_ref()?, site.cert_id.filter(|id| !account.is_deleted(*id)));
+    let superseded_by = |site: &Site, leaf: &Leaf| {
+        let record = site.cert_id.filter(|id| !account.is_deleted(*id));
         Some(deployments.superseding((&site.domain, record), &lineage.name, leaf, now)?.reason())
     };
     let (mut kept, mut superseded) = (Vec::new(), Vec::new());
     for site in sites_of(&lineage, account) {
-        match superseded_by(site) {
+        match lineage.leaf.as_ref().and_then(|leaf| superseded_by(site, leaf)) {
             Some(reason) => superseded.push(SiteReport {
                 id: Some(site.id),
                 cert_id_before: site.cert_id,
@@ -46,8 +47,10 @@ pub(super) fn decide<'c, 'a>(
         }
     }
     let is_superseded = kept.is_empty() && !superseded.is_empty();
-    let reached: Vec<&Site> =
-        reached_sites(&lineage, account).filter(|site| superseded_by(site).is_none()).collect();
+    let reached = reached_sites(&lineage, account, deployments);
+    let reached = reached.filter(|(site, leaf)| leaf.not_after >= now && superseded_by(site, leaf).is_none());
+    let reached = reached.map(|(site, leaf)| CheckedSite { site, reached_with: Some(leaf), view: None });
+    let reached: Vec<_> = reached.collect();
     let is_recorded_as = |domain: &Domain, outcome: Outcome| {
         recorded.get(domain.host()).is_some_and(|known| known.outcome == outcome)
     };
@@ -77,20 +80,19 @@ pub(super) fn decide<'c, 'a>(
     let is_due = is_due(&lineage, now);
     let are_checked = lineage.settings.verify != Verify::Off && !lineage.settings.verify_every.is_zero();
     // Even if a push is pending: it may be stuck.
-    let may_be_checked = |site: &&Site| are_checked && site.serves_https() && site.cert_id.is_some();
+    let may_be_checked = |site: &Site| are_checked && site.serves_https() && site.cert_id.is_some();
     // All of them if the lineage's turn has come, otherwise those not known to be served.
-    let to_check = |sites: Vec<&'c Site>| {
-        let sites = sites.into_iter().filter(may_be_checked);
-        let due = sites.filter(|site| is_due || !is_recorded_as(&site.domain, Outcome::Served));
-        due.map(|site| (site, None)).collect::<Vec<_>>()
+    let is_to_check = |CheckedSite { site, .. }: &CheckedSite<'_>| {
+        may_be_checked(site) && (is_due || !is_recorded_as(&site.domain, Outcome::Served))
     };
+    let own = kept.into_iter().map(|site| CheckedSite { site, reached_with: None, view: None });
+    let mut sites: Vec<_> = own.chain(reached).filter(is_to_check).collect();
     if let Some(reason) = reason.or(expired) {
         // A deployment does not look at the sites that an earlier one only reached.
-        let sites = if matches!(reason, Reason::Expired(_)) { Vec::new() } else { to_check(reached) };
+        sites.retain(|site| site.reached_with.is_some());
         let lineage = Candidate { reason: Some(reason), ..lineage };
         return Check { sites, ..Check::new(lineage) };
     }
-    let sites = to_check([kept, reached].concat());
     let is_settled = sites.is_empty() && is_recorded;
     // Unless it is settled, the listing may lack sites that no other lineage is for.
     let is_superseded = is_superseded && is_settled;
@@ -159,15 +161,18 @@ fn change(site: &Site, deployed: &SiteState, account: &IndexedListing) -> Option
     is_unconfirmed.then(|| format!("the push to {domain} was never confirmed"))
 }
 
-/// The sites that the lineage was not asked for, but reached through a record that they share with its own sites. As long
-/// as they are bound to it, other lineages are superseded there.
-fn reached_sites<'a>(lineage: &Candidate<'_>, account: &'a IndexedListing) -> impl Iterator<Item = &'a Site> {
+/// The sites that the lineage was not asked for, but reached through a record that they share with its own sites, each with
+/// the leaf that reached it. As long as the record may hold it, other lineages are superseded there.
+fn reached_sites<'c>(
+    lineage: &Candidate<'_>,
+    account: &'c IndexedListing,
+    deployments: &'c ServiceDeployments,
+) -> impl Iterator<Item = (&'c Site, &'c Leaf)> {
     let reached =
         lineage.sites.iter().filter(|known| !lineage.is_for(&known.domain) && known.outcome.is_bound());
     reached.filter_map(|known| {
-        let site = account.site(known.domain.host())?;
-        let has_leaf = known.leaf.as_ref() == lineage.leaf.as_ref().map(|leaf| &leaf.fingerprint);
-        (has_leaf && site.cert_id == known.cert_id).then_some(site)
+        let site = account.site(known.domain.host()).filter(|site| site.cert_id == known.cert_id)?;
+        Some((site, deployments.leaf_on(&known.domain, &lineage.name)?))
     })
 }
 

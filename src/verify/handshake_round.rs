@@ -27,7 +27,7 @@ const SOME_CONNECTIONS: &str = "some connections";
 /// The leaf that an edge is expected to serve.
 pub(super) struct ExpectedLeaf<'a> {
     pub(super) fingerprint: String,
-    /// `None`: its file is gone.
+    /// `None`: unknown.
     pub(super) key_type: Option<KeyType>,
     /// The chain to deploy; `None`: unknown.
     pub(super) chain: Option<&'a Chain>,

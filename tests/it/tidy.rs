@@ -65,7 +65,7 @@ const IMPORTS: [(&str, &str); 42] = [
     // `trust`, loaded once for all lineages.
     (
         "sync",
-        "api bundle clock context deploy error file hint inventory kubernetes leaf names outcome plan \
+        "api bundle cert clock context deploy error file hint inventory kubernetes leaf names outcome plan \
          progress report runtime settings sightings source state text trust verify",
     ),
     // The commands.

@@ -313,11 +313,13 @@ fn site_problems<'a>(lineage: &'a LineageStatus, site: &'a SiteStatus) -> Vec<Pr
         problems.push(problem(Level::Ok, format!("{domain} is {outcome}")).because(detail.as_ref()));
     }
     let is_seen_stale = site.edge.as_ref().is_some_and(|edge| !edge.stale.is_empty());
-    if site.serves_leaf(lineage.leaf()) == Some(false) && !is_pending && !is_seen_stale {
+    if site.serves_leaf(lineage) == Some(false) && !is_pending && !is_seen_stale {
         let text = format!("{domain}: an edge address was last seen without this certificate");
-        // Of a site that the lineage is not for: `sync` sends nothing for it.
-        let is_reached = *outcome == Outcome::Stale;
-        let hint = if is_reached { "deploy the lineage again with `--force`" } else { "run `edgecert sync`" };
+        // `sync` sends nothing for a site that the lineage is not for.
+        let hint = match site.reached_with {
+            Some(_) => "deploy the lineage with `--domain` for this site and its own",
+            None => "run `edgecert sync`",
+        };
         problems.push(problem(Level::Warning, text).hint(hint));
     }
     problems

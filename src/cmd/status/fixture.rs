@@ -55,6 +55,7 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
             },
             is_on_record: Some(true),
             leaf: Some(leaf.clone()),
+            reached_with: None,
             edge: None,
         }],
         disk: DiskStatus::Leaf { leaf: leaf.clone(), key_type: KeyType::P256, age: LeafAge::Same },

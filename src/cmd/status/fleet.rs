@@ -95,6 +95,8 @@ pub(super) struct SiteStatus {
     pub(super) is_on_record: Option<bool>,
     /// The leaf that visitors get, as recorded or just served; `None` if unknown.
     pub(super) leaf: Option<Leaf>,
+    /// The leaf that the lineage reached it with; `None`: the lineage is for it, did not reach it, or forgot the leaf.
+    pub(super) reached_with: Option<Leaf>,
     /// What its edge serves now; `None`: it was not checked.
     pub(super) edge: Option<EdgeStatus>,
 }
@@ -169,7 +171,7 @@ impl LineageStatus {
         self.pending.as_ref().is_some_and(|pending| pending.is_begun)
     }
 
-    /// The leaf that its sites should serve: the one on disk, or else the one deployed last.
+    /// The leaf that the sites it is for should serve: the one on disk, or else the one deployed last.
     pub(super) fn leaf(&self) -> Option<&Leaf> {
         self.disk.leaf().or(self.deployed.as_ref())
     }
@@ -219,7 +221,7 @@ impl LineageStatus {
             "on_disk": self.disk.leaf(),
             "on_disk_error": error,
             "deployed": self.deployed,
-            "sites": self.sites.iter().map(|site| site.to_json(self.leaf(), now)).collect::<Value>(),
+            "sites": self.sites.iter().map(|site| site.to_json(self, now)).collect::<Value>(),
         })
     }
 }
@@ -239,13 +241,14 @@ impl SiteStatus {
         self.state.edge.slack(now).or_else(|| Some(self.served_leaf()?.not_after - now))
     }
 
-    /// Whether every address was last seen to serve this leaf; `None` if none was seen, or if another lineage provides
-    /// the certificate.
-    pub(super) fn serves_leaf(&self, leaf: Option<&Leaf>) -> Option<bool> {
+    /// Whether every address was last seen to serve the leaf that it should; `None` if none was seen, or if another
+    /// lineage provides the certificate.
+    pub(super) fn serves_leaf(&self, lineage: &LineageStatus) -> Option<bool> {
         if self.is_left_to_others() {
             return None;
         }
-        let serves_leaf = self.state.edge.serves(&leaf?.fingerprint)?;
+        let leaf = self.reached_with.as_ref().or(lineage.leaf())?;
+        let serves_leaf = self.state.edge.serves(&leaf.fingerprint)?;
         // Sightings before an upload say nothing about the edge after it.
         let is_seen_stale = self.edge.as_ref().is_some_and(|edge| edge.outcome == EdgeOutcome::Stale);
         let is_outdated = matches!(self.state.outcome, Outcome::Synced | Outcome::Uploaded) && !is_seen_stale;
@@ -257,8 +260,8 @@ impl SiteStatus {
         matches!(self.state.outcome, Outcome::Skipped | Outcome::Superseded)
     }
 
-    /// The JSON object, given the leaf that the site should serve.
-    fn to_json(&self, leaf: Option<&Leaf>, now: OffsetDateTime) -> Value {
+    /// The JSON object.
+    fn to_json(&self, lineage: &LineageStatus, now: OffsetDateTime) -> Value {
         json!({
             "id": self.state.id,
             "domain": self.state.domain,
@@ -270,7 +273,7 @@ impl SiteStatus {
             "not_after": self.leaf.as_ref().map(|leaf| rfc3339(leaf.not_after)),
             "served": self.edge,
             "slack_seconds": self.slack(now).map(Duration::whole_seconds),
-            "serves_leaf": self.serves_leaf(leaf),
+            "serves_leaf": self.serves_leaf(lineage),
         })
     }
 }
@@ -313,7 +316,7 @@ mod tests {
     /// The slack of the first site in whole days, and whether the leaf is served.
     fn found(lineage: &LineageStatus) -> (Option<i64>, Option<bool>) {
         let site = &lineage.sites[0];
-        (site.slack(NOW).map(Duration::whole_days), site.serves_leaf(lineage.leaf()))
+        (site.slack(NOW).map(Duration::whole_days), site.serves_leaf(lineage))
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub(super) fn mark_superseded(lineages: &mut [LineageStatus], all: &Deployments,
         for site in &mut lineage.sites {
             // A run that failed there may have seen that no other lineage reaches the site through its record.
             let record = site.state.cert_id.filter(|_| !site.state.outcome.is_failed());
-            let place = (&site.state.domain, record);
+            let (place, leaf) = ((&site.state.domain, record), site.reached_with.as_ref().unwrap_or(leaf));
             if let Some(later) = deployments.superseding(place, &lineage.name, leaf, now) {
                 site.state.outcome = Outcome::Superseded;
                 site.state.detail = Some(later.reason());
@@ -128,12 +128,14 @@ impl DiskStatus {
 /// knows its sites, or that has not ended, leaves them as they were.
 fn sites(state: &LineageState, disk: &DiskStatus) -> Vec<SiteStatus> {
     let on_disk = disk.leaf().map(|leaf| &leaf.fingerprint);
+    let is_reached = |site: &SiteState| site.outcome.is_bound() && !state.is_for(site);
     let site = |site: &SiteState| {
         let (recorded, served) = leaves_of(site, state);
         SiteStatus {
             state: SiteState { detail: site.detail.as_deref().map(text::sanitize), ..site.clone() },
             is_on_record: recorded.zip(on_disk).map(|(recorded, disk)| recorded.fingerprint == *disk),
             leaf: served.cloned(),
+            reached_with: state.leaf_deployed_to(site).filter(|_| is_reached(site)).cloned(),
             edge: None,
         }
     };
@@ -244,9 +246,30 @@ mod tests {
         }
     }
 
-    /// Another lineage reached the site of one that was guarded there.
     #[test]
-    fn failed_site_is_not_superseded_through_a_shared_record() {
+    fn site_may_be_reached_with_an_earlier_leaf() {
+        use Outcome::{Queued, Served};
+        let mut state = state(&[Served, Served, Queued], Some((75, true)));
+        state.domains = vec!["a.example".parse().unwrap()];
+        for (site, domain) in state.sites.iter_mut().zip(["a.example", "b.example", "c.example"]) {
+            site.domain = domain.parse().unwrap();
+        }
+        let sites = sites(&state, &DiskStatus::Missing).into_iter();
+        let reached_with = sites.map(|site| site.reached_with.map(|leaf| leaf.fingerprint));
+        assert_eq!(reached_with.collect::<Vec<_>>(), [None, Some("new".to_owned()), None]);
+
+        let lineages =
+            marked([("own", 2028, "b.example", &Served), ("other", 2027, "a.example", &Served)], |own| {
+                own.sites[0].reached_with = Some(leaf("own", 2026));
+            });
+        assert_eq!(lineages[0].sites[0].state.outcome, Outcome::Superseded);
+    }
+
+    /// Lineages with these names, issue dates, domains and outcomes of `a.example`, as `sync` will mark them.
+    fn marked(
+        lineages: [(&str, i32, &str, &Outcome); 2],
+        edit: impl FnOnce(&mut LineageStatus),
+    ) -> Vec<LineageStatus> {
         let now = year(2027);
         let member = |name: &str, issued, domain: &str, outcome: &Outcome| {
             let domains = vec![domain.parse().unwrap()];
@@ -267,18 +290,25 @@ mod tests {
             let (name, source) = (name.to_owned(), Ok(Source::of_file("/c")));
             Member { name, source, entry: None, state: Some(state), is_unclaimed: false }
         };
+        let (mut statuses, mut deployments) = (Vec::new(), Deployments::default());
+        for (name, issued, domain, outcome) in lineages {
+            let member = member(name, issued, domain, outcome);
+            let disk = DiskStatus::of(leaf(name, issued), KeyType::P256, member.state.as_ref());
+            deployments.add(name, member.state.as_ref().unwrap());
+            statuses.push(LineageStatus::new(member, disk, now));
+        }
+        edit(&mut statuses[0]);
+        mark_superseded(&mut statuses, &deployments, now);
+        statuses
+    }
+
+    /// Another lineage reached the site of one that was guarded there.
+    #[test]
+    fn failed_site_is_not_superseded_through_a_shared_record() {
         for outcome in [Outcome::Guarded, Outcome::Served, Outcome::Superseded] {
-            let (mut lineages, mut deployments) = (Vec::new(), Deployments::default());
-            for (name, issued, domain, outcome) in
-                [("own", 2026, "a.example", &outcome), ("other", 2027, "b.example", &Outcome::Served)]
-            {
-                let member = member(name, issued, domain, outcome);
-                let disk = DiskStatus::of(leaf(name, issued), KeyType::P256, member.state.as_ref());
-                deployments.add(name, member.state.as_ref().unwrap());
-                lineages.push(LineageStatus::new(member, disk, now));
-            }
-            mark_superseded(&mut lineages, &deployments, now);
-            let own = lineages.iter().find(|lineage| lineage.name == "own").unwrap();
+            let lineages =
+                [("own", 2026, "a.example", &outcome), ("other", 2027, "b.example", &Outcome::Served)];
+            let own = &marked(lineages, |_| {})[0];
             let is_superseded = outcome != Outcome::Guarded;
             let found = (own.sites[0].state.outcome == Outcome::Superseded, own.pending.is_none());
             assert_eq!(found, (is_superseded, is_superseded), "{outcome}");

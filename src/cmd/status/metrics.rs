@@ -41,7 +41,7 @@ const METRICS: [Metric; 9] = [
     Metric {
         name: "edgecert_served",
         help: "Whether every edge address was last seen to serve the certificate.",
-        value: |lineage, site, _| site?.serves_leaf(lineage.leaf()).map(i64::from),
+        value: |lineage, site, _| site?.serves_leaf(lineage).map(i64::from),
     },
     Metric {
         name: "edgecert_slack_seconds",

@@ -19,8 +19,8 @@ const MAX_CONCURRENT: usize = 32;
 /// Time limit for one site.
 const SITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Fills in the edge status of the sites that should serve the leaf of their lineage: the one on disk, or else the one
-/// deployed last.
+/// Fills in the edge status of the sites that should serve a leaf of their lineage: the one on disk, or else the one
+/// deployed last; if the lineage only reached a site, the one that reached it.
 pub(super) fn verify(lineages: &mut [LineageStatus], layers: &Layers<'_>) -> Result<()> {
     let (given, file) = (&layers.given.local.edge_address, &layers.file.layer.local.edge_address);
     let edges = |lineage: &LineageStatus| {
@@ -36,7 +36,9 @@ pub(super) fn verify(lineages: &mut [LineageStatus], layers: &Layers<'_>) -> Res
         let is_ours =
             |site: &&mut SiteStatus| !site.is_left_to_others() && site.state.outcome != Outcome::Misbound;
         for site in sites.iter_mut().filter(is_ours) {
-            let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges, &handshakes);
+            let expected = site.reached_with.as_ref().unwrap_or(leaf);
+            let key_type = key_type.filter(|_| expected == leaf).cloned();
+            let edge = Edge::for_leaf(&expected.fingerprint, key_type, edges, &handshakes);
             checks.push(check(edge, leaf, site));
         }
     }
@@ -46,7 +48,8 @@ pub(super) fn verify(lineages: &mut [LineageStatus], layers: &Layers<'_>) -> Res
 }
 
 /// Fills in what the addresses of a site serve.
-async fn check(edge: Edge<'_>, expected: &Leaf, site: &mut SiteStatus) {
+async fn check(edge: Edge<'_>, own: &Leaf, site: &mut SiteStatus) {
+    let expected = site.reached_with.as_ref().unwrap_or(own);
     let (mut view, deadline) = (EdgeView::new(false), Deadline::after(SITE_TIMEOUT));
     edge.observe_retrying((&site.state.domain, site.state.cname.as_deref()), &mut view, deadline).await;
     // The edge of a site that was never served may have a reason to refuse its name: the site may be disabled.

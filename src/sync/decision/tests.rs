@@ -94,8 +94,8 @@ impl Scene {
 
     fn decide<T>(self, then: impl FnOnce(Check<'_, '_>) -> T) -> T {
         let mut deployments = Deployments::default();
-        deployments.add("own", &self.own);
         self.other.iter().for_each(|other| deployments.add("other", other));
+        deployments.add("own", &self.own);
         let deployments = deployments.of_service(&self.settings.base_url.to_string());
         let (records, mut sites) = (List::complete(self.records), List::complete(self.sites));
         sites.gaps.extend(self.is_partial.then(Gap::any));
@@ -125,7 +125,7 @@ fn describe(check: Check<'_, '_>) -> String {
     }
     let due = if check.is_due { " all" } else { "" };
     let superseded = if check.is_superseded { " superseded" } else { "" };
-    let ids: Vec<u64> = check.sites.iter().map(|(site, _)| site.id).collect();
+    let ids: Vec<u64> = check.sites.iter().map(|checked| checked.site.id).collect();
     match check.lineage.reason {
         Some(Reason::Expired(_)) => "expired".into(),
         Some(reason) if ids.is_empty() => format!("deploy: {reason}"),
@@ -150,6 +150,12 @@ const SKIPS: Edit = |scene| scene.settings.skip_unmatched = true;
 const SKIPPED: Edit = |scene| scene.own.sites[1].outcome = Skipped;
 const SUPERSEDED_ON_B: Edit = |scene| {
     scene.other = Some(deployed(leaf("bb", 10), &[("b.example", Some(2), Served)]));
+};
+const EXPIRED: Edit = |scene| scene.own = deployed(leaf("aa", 91), &both(Served, Served));
+/// The next leaf was deployed to `a.example` only.
+const WITH_NEXT_LEAF: Edit = |scene| {
+    scene.own.leaf = Some(leaf("cc", 5));
+    scene.own.sites[0].leaf = Some("cc".to_owned());
 };
 const SUPERSEDED: Edit = |scene| scene.other = Some(deployed(leaf("bb", 10), &both(Served, Served)));
 const RECORDED_AS_SUPERSEDED: Edit =
@@ -240,6 +246,21 @@ fn reached_sites_are_checked_while_they_share_the_record() {
         (&[FOR_A, DUE, |scene| scene.own.sites[1].leaf = None], "check all [1], 0 superseded"),
         (&[FOR_A, DUE, |scene| scene.own.sites[1].outcome = Misbound], "check all [1], 0 superseded"),
         (&[FOR_A, |scene| scene.own.sites[1].outcome = Stale], "check [2], 0 superseded"),
+        (&[FOR_A, DUE, WITH_NEXT_LEAF], "check all [1, 2], 0 superseded"),
+        (&[EXPIRED, FOR_A, DUE, WITH_NEXT_LEAF], "check all [1], 0 superseded"),
+        (
+            &[FOR_A, DUE, |scene| {
+                scene.other = Some(deployed(leaf("bb", 30), &[("b.example", Some(2), Served)]));
+            }],
+            "check all [1, 2], 0 superseded",
+        ),
+        // Another leaf was issued after the one that it left there, although before its next one.
+        (
+            &[FOR_A, DUE, WITH_NEXT_LEAF, |scene| {
+                scene.other = Some(deployed(leaf("bb", 10), &[("b.example", Some(3), Served)]));
+            }],
+            "check all [1], 0 superseded",
+        ),
         (
             &[FOR_A, DUE, |scene| scene.sites[0].cert_id = Some(9)],
             "check [2], 0 superseded, then deploy: a.example is bound to certificate 9, no longer to certificate 1",
@@ -291,11 +312,8 @@ fn reached_sites_are_checked_although_the_lineage_is_superseded() {
 fn expired_leaf_is_reported() {
     assert_decisions(&[
         (&[|scene| scene.own = deployed(leaf("aa", 90), &both(Served, Served))], "unchanged"),
-        (&[|scene| scene.own = deployed(leaf("aa", 91), &both(Served, Served))], "expired"),
-        (
-            &[|scene| scene.own = deployed(leaf("aa", 91), &both(Served, Served)), SUPERSEDED],
-            "check superseded [], 2 superseded",
-        ),
+        (&[EXPIRED], "expired"),
+        (&[EXPIRED, SUPERSEDED], "check superseded [], 2 superseded"),
     ]);
 }
 
@@ -381,7 +399,9 @@ fn what_edges_show_is_recorded() {
                     view.show(1, shown.clone()?);
                     Some(view)
                 };
-                let sites = sites.iter().zip(shown.iter().map(view)).collect();
+                let sites = sites.iter().zip(shown.iter().map(view));
+                let sites = sites.map(|(site, view)| CheckedSite { site, reached_with: None, view });
+                let sites = sites.collect();
                 let mut check = Check { sites, is_due, ..Check::new(lineage) };
                 let is_whole = shown.iter().all(Option::is_some);
                 assert_eq!(check.checked_at(NOW), (is_due && is_whole).then_some(NOW));
@@ -417,16 +437,21 @@ fn reached_site_is_stale_until_it_is_served() {
         let own = deployed(leaf("aa", 20), &both(Served, before.clone()));
         let settings = Settings { verify: Verify::Require, ..Settings::example() };
         let mut lineage = Scene::candidate(&own, settings);
+        // It left the site with an earlier leaf.
+        lineage.leaf = Some(leaf("cc", 5));
         lineage.options.domains = vec!["a.example".parse().unwrap()];
         let (site, mut view) = (site(2, "b.example"), EdgeView::new(true));
         view.show(1, shown);
-        let mut check = Check { sites: vec![(&site, Some(view))], ..Check::new(lineage) };
+        let leaf = leaf("aa", 20);
+        let checked = CheckedSite { site: &site, reached_with: Some(&leaf), view: Some(view) };
+        let mut check = Check { sites: vec![checked], ..Check::new(lineage) };
         let mut known = own.sites[1].clone();
         check.update(&mut known, NOW);
         assert_eq!((check.drift(), &known.outcome), (None, &after), "{before}");
+        assert_eq!(known.edge.serves("aa") == Some(true), after == Served);
         if before == Stale && after == Served {
             // An address cannot be reached, but was seen to serve the leaf.
-            check.sites[0].1.as_mut().unwrap().show(2, Shown::Unreachable);
+            check.sites[0].view.as_mut().unwrap().show(2, Shown::Unreachable);
             for (recorded, expected) in [(Stale, Synced), (Queued, Queued)] {
                 known.outcome = recorded;
                 check.update(&mut known, NOW);
@@ -436,7 +461,7 @@ fn reached_site_is_stale_until_it_is_served() {
         check.lineage.reason = Some(Reason::New);
         check.conclude();
         assert_eq!(check.lineage.reason, Some(Reason::New));
-        assert!(check.sites[0].1.is_some(), "no deployment checks it");
+        assert!(check.sites[0].view.is_some(), "no deployment checks it");
         // It is no longer reached.
         let is_cleared = before == Stale;
         known.outcome = before.clone();
@@ -454,12 +479,13 @@ fn reached_site_is_stale_until_it_is_served() {
 fn edge_that_was_not_observed_in_time_is_unknown() {
     let own = deployed(leaf("aa", 20), &both(Served, Served));
     let (lineage, site) = (Scene::candidate(&own, Settings::example()), site(1, "a.example"));
-    let mut checks = [Check { sites: vec![(&site, None)], is_due: true, ..Check::new(lineage) }];
+    let sites = vec![CheckedSite { site: &site, reached_with: None, view: None }];
+    let mut checks = [Check { sites, is_due: true, ..Check::new(lineage) }];
     let handshakes = Arc::new(Handshakes::new(1).unwrap());
     let observed = observe(&mut checks, &handshakes, Deadline::after(Duration::ZERO));
     Runtime::new().unwrap().block_on(observed);
     let [check] = checks;
-    assert!(check.sites[0].1.is_none() && check.checked_at(NOW).is_none());
+    assert!(check.sites[0].view.is_none() && check.checked_at(NOW).is_none());
 }
 
 #[test]

@@ -429,10 +429,11 @@ impl HostLineage {
             self.state = Some(state);
             return check.lineage;
         }
-        for (site, view) in &mut check.sites {
+        for checked in &mut check.sites {
             let mut seen = EdgeView::new(run.settings.verify == Verify::Require);
-            world.observe(site.id, self.leaf, !world.faults.is_blind, &mut seen);
-            *view = Some(seen);
+            let leaf = checked.reached_with.map_or(self.leaf, |leaf| world.index_of_leaf(leaf));
+            world.observe(checked.site.id, leaf, !world.faults.is_blind, &mut seen);
+            checked.view = Some(seen);
         }
         check.conclude();
         if let (true, Some(state)) = (check.has_changes(world.now), &mut self.state) {

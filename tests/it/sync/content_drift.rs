@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::by_hand::SITES;
 use crate::harness::{
-    DAY, Host, LISTING, Lineage, change, deploy, is_bound_to, requests_during, sandbox, set_back, step, sync,
-    test_ca, upload_count,
+    DAY, Host, LISTING, Lineage, RSA, account, bind, change, deploy, is_bound_to, record, requests_during,
+    sandbox, set_back, step, sync, test_ca, upload_count,
 };
 
 /// A host with a deployed lineage, before any other handshake.
@@ -141,6 +142,41 @@ fn unserved_site_is_checked_in_every_run() {
         assert_eq!(host.recorded()["sites"][0]["outcome"], "served");
     }
     assert_eq!(upload_count(&host.service), 1);
+}
+
+/// Two sites share a record. A run by hand stores the next certificate elsewhere, and leaves one of them as it was.
+#[test]
+fn site_left_with_an_earlier_leaf_is_watched() {
+    let sites = [(1, "a.example", Some(5)), (2, "b.example", Some(5))];
+    let records = [record(5, "b.example", "upload"), record(6, "a.example", "upload")];
+    let host = Host::of(account(&sites, &records), &SITES);
+    let deploy_to = |domain| host.by_hand().for_domain(domain).succeeds();
+    let recheck = |outcome: &str| {
+        host.set_back(DAY);
+        host.sync().succeeds();
+        assert_eq!(host.recorded()["sites"][1]["outcome"], outcome);
+    };
+    deploy_to("a.example");
+    bind(&host.service, "a.example", Some(6));
+    // With a key of another type.
+    let next = Lineage::from_openssl(&RSA);
+    for name in ["cert.pem", "chain.pem", "fullchain.pem", "privkey.pem"] {
+        host.lineage.write(name, &next.read(name));
+    }
+    deploy_to("a.example");
+    recheck("served");
+    for arguments in [&["--check"][..], &["--check", "--verify"]] {
+        host.status(arguments).facing(&host.service.endpoints().edge).succeeds();
+    }
+    let other = test_ca().issue(&["b.example"]).unwrap();
+    host.service.replace_cert(5, &other.fullchain(), &other.key);
+    recheck("stale");
+    let problem = host.status(&["--check"]).exits_with(1).stdout;
+    assert!(problem.contains("deploy the lineage with `--domain` for this site and its own"), "{problem}");
+    host.lineage.save(&test_ca().issue_now(&SITES).unwrap());
+    host.by_hand().for_domain("a.example").for_domain("b.example").succeeds();
+    recheck("served");
+    host.status(&["--check"]).succeeds();
 }
 
 #[test]

@@ -147,9 +147,17 @@ fn what_the_edge_was_seen_to_serve_counts() {
         assert_eq!(check_text([lineage]), (code, format!("x: {text}")));
     }
     let mut reached = deployed("x", 60);
-    (reached.sites[0].state.outcome, reached.sites[0].state.edge) = (Outcome::Stale, seen("other", days(30)));
+    (reached.sites[0].reached_with, reached.sites[0].state.edge) =
+        (reached.sites[0].leaf.clone(), seen("other", days(30)));
     let (code, text) = check_text([reached]);
-    assert!(code == 1 && text.ends_with("deploy the lineage again with `--force`"), "{text}");
+    assert!(
+        code == 1 && text.ends_with("deploy the lineage with `--domain` for this site and its own"),
+        "{text}"
+    );
+    let mut reached = deployed("x", 60);
+    let earlier = Leaf { fingerprint: "other".into(), ..until(NOW + days(30)) };
+    (reached.sites[0].reached_with, reached.sites[0].state.edge) = (Some(earlier), seen("other", days(30)));
+    assert_eq!(check_text([reached]).0, 0, "it still serves the leaf that reached it");
 }
 
 #[test]
