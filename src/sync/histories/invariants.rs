@@ -365,7 +365,7 @@ impl HostLineage {
     fn deployed_to<'w>(&'w self, site: usize, host: &Host, world: &'w World) -> Option<&'w Leaf> {
         let state = self.state.as_ref()?;
         let known = recorded(state, site, world)?;
-        let is_asked_for = Self::is_asked_for(state, known);
+        let is_asked_for = state.is_for(known);
         let record = world.sites[site].cert_id.filter(|id| world.records.contains_key(id));
         let has_failed = matches!(known.outcome, Outcome::Queued | Outcome::Guarded | Outcome::Refused);
         match () {
@@ -380,10 +380,6 @@ impl HostLineage {
             () if has_failed => state.previously_deployed.as_ref(),
             () => None,
         }
-    }
-
-    fn is_asked_for(state: &LineageState, site: &SiteState) -> bool {
-        state.domains.is_empty() || state.domains.contains(&site.domain)
     }
 
     /// Whether the host is known to have stored another leaf in the record of a site.
@@ -445,8 +441,7 @@ impl Host {
             lineages.filter_map(move |(at, lineage)| {
                 let leaf = lineage.deployed_to(site, self, world)?.clone();
                 let state = lineage.state.as_ref()?;
-                let is_certain =
-                    is_record_known || HostLineage::is_asked_for(state, recorded(state, site, world)?);
+                let is_certain = is_record_known || state.is_for(recorded(state, site, world)?);
                 is_certain.then_some(DeployedLeaf { lineage: at, site, leaf })
             })
         };
