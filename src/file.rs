@@ -4,7 +4,7 @@ mod memory;
 pub(crate) mod recorded_path;
 mod staged;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -59,31 +59,40 @@ pub(crate) fn read(path: &Path, max_bytes: u64, deadline: Deadline) -> Result<Ve
     let bytes = if is_in_memory(path) {
         memory::read(path)
     } else {
-        let file = open(path, OpenOptions::new().read(true));
-        file.and_then(|file| read_opened(&file, max_bytes, deadline.left().min(READ_TIMEOUT)))
+        let opened = open(path, OpenOptions::new().read(true));
+        opened.and_then(|opened| read_opened(&opened, max_bytes, deadline.left().min(READ_TIMEOUT)))
     };
     within(path, max_bytes, bytes)
 }
 
 /// Reads a whole regular file of at most `max_bytes`.
 pub(crate) fn read_regular(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
-    let file = open_regular(path, OpenOptions::new().read(true));
-    within(path, max_bytes, file.and_then(|file| read_opened(&file, max_bytes, READ_TIMEOUT)))
+    let opened = open(path, OpenOptions::new().read(true)).and_then(require_regular);
+    within(path, max_bytes, opened.and_then(|opened| read_opened(&opened, max_bytes, READ_TIMEOUT)))
 }
 
 /// Opens a regular file, and fails for any other: opening or reading a pipe would block.
 pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let file = open(path, options)?;
-    match file.metadata()? {
-        metadata if metadata.is_file() => Ok(file),
-        metadata if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        _ => Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is not a regular file")),
-    }
+    open(path, options).and_then(require_regular).map(|(file, _)| file)
 }
 
+/// A file and its metadata, so that these are read only once.
+type Opened = (File, Metadata);
+
 /// Opens a file without waiting for the other end of a pipe.
-fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
+fn open(path: &Path, options: &mut OpenOptions) -> io::Result<Opened> {
+    let file = options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    let metadata = file.metadata()?;
+    Ok((file, metadata))
+}
+
+fn require_regular(opened: Opened) -> io::Result<Opened> {
+    let kind = opened.1.file_type();
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let is_regular = kind.is_file().then_some(opened);
+    is_regular.ok_or_else(|| io::Error::new(io::ErrorKind::AlreadyExists, "it is not a regular file"))
 }
 
 /// Fails if a file was not read, or if it is too large.
@@ -129,8 +138,8 @@ pub(crate) fn is_mounted_secret(path: &Path) -> bool {
 
 /// Reads a file to its end, a pipe or a device within the time limit. The buffer has the size of a regular file and need
 /// not grow: that would leave a copy of a secret behind. Wiping takes five instructions per byte of it, used or not.
-fn read_opened(mut file: &File, max_bytes: u64, limit: Duration) -> io::Result<Vec<u8>> {
-    let (deadline, metadata) = (Deadline::after(limit), file.metadata()?);
+fn read_opened((file, metadata): &Opened, max_bytes: u64, limit: Duration) -> io::Result<Vec<u8>> {
+    let deadline = Deadline::after(limit);
     // A chain and a key need less than 16 KiB.
     let size = if metadata.is_file() { metadata.len().min(max_bytes) } else { 16 << 10 };
     let mut bytes = Vec::with_capacity(usize::try_from(size + READ_AHEAD).unwrap_or_default());
@@ -146,7 +155,7 @@ fn read_opened(mut file: &File, max_bytes: u64, limit: Duration) -> io::Result<V
             return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
         }
         let rest = max_bytes + 1 - bytes.len() as u64;
-        match file.by_ref().take(rest).read_to_end(&mut bytes) {
+        match file.take(rest).read_to_end(&mut bytes) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => may_wait = true,
             read => return read.map(|_| bytes),
         }
