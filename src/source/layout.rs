@@ -11,10 +11,11 @@ use crate::bundle::Files;
 impl Source {
     /// The lineage in a directory, or of a certificate file.
     pub(crate) fn at(path: &Path) -> Result<Self, SourceError> {
-        if path.is_file() {
-            return certificate_file(path);
-        }
-        let directory = Directory::list(path)?;
+        // Most paths are directories.
+        let directory = match Directory::list(path) {
+            Err(_) if path.is_file() => return certificate_file(path),
+            listed => listed?,
+        };
         let mut source = directory.source()?;
         // lego's `--path` is the parent directory.
         if source.is_none() && directory.has("certificates") {
@@ -124,7 +125,8 @@ impl<'a> Directory<'a> {
     /// Distinguishes two clients with the same file names: dehydrated's links point to `privkey-TIMESTAMP.pem` in the
     /// same directory.
     fn certbot_or_dehydrated(&self) -> AcmeClient {
-        let target = fs::read_link(self.path.join("privkey.pem")).ok();
+        let has_target = self.names.iter().any(|name| name.starts_with("privkey-"));
+        let target = has_target.then(|| fs::read_link(self.path.join("privkey.pem")).ok()).flatten();
         let name = target.as_deref().and_then(Path::file_name).map(OsStr::to_string_lossy);
         let is_dehydrated = name.is_some_and(|name| name.starts_with("privkey-"));
         if is_dehydrated { AcmeClient::Dehydrated } else { AcmeClient::Certbot }
@@ -164,4 +166,26 @@ fn certificate_file(path: &Path) -> Result<Source, SourceError> {
 fn kubernetes_version(directory: &Path) -> PathBuf {
     fs::read_link(directory.join("..data"))
         .map_or_else(|_| directory.to_owned(), |version| directory.join(version))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn link_tells_dehydrated_from_certbot() {
+        for (target, file, client) in [
+            ("privkey-1700000000.pem", "privkey-1700000000.pem", AcmeClient::Dehydrated),
+            ("../../archive/a/privkey1.pem", "privkey-rsa.pem", AcmeClient::Certbot),
+        ] {
+            let directory = tempfile::TempDir::new().unwrap();
+            for name in ["fullchain.pem", file] {
+                fs::write(directory.path().join(name), "").unwrap();
+            }
+            symlink(target, directory.path().join("privkey.pem")).unwrap();
+            assert_eq!(Source::at(directory.path()).unwrap().client, client);
+        }
+    }
 }
