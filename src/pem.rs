@@ -4,11 +4,12 @@
 //! blocks are returned as such; `bundle` decides what they mean. The only module that uses rustls-pemfile.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memchr::memchr_iter;
-use memchr::memmem::{Finder, find_iter};
+use memchr::memmem::Finder;
 use rustls_pemfile::Item;
 use zeroize::Zeroizing;
 
@@ -99,10 +100,12 @@ pub fn parse(bytes: &[u8]) -> Document {
 /// Decodes the certificates of a file and ignores all else, much faster than `parse`: one after another, because together
 /// those of a trust store would take more memory than all else. `None` stands for a damaged block.
 pub(crate) fn certificates(file: &[u8]) -> impl Iterator<Item = Option<Vec<u8>>> {
-    const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
-    let end = Finder::new("-----END CERTIFICATE-----");
-    find_iter(file, BEGIN).map(move |at| {
-        let block = file.get(at + BEGIN.len()..)?;
+    // Made once, because `sync` looks into thousands of files.
+    static MARKS: LazyLock<[Finder<'_>; 2]> =
+        LazyLock::new(|| ["-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"].map(Finder::new));
+    let [begin, end] = &*MARKS;
+    begin.find_iter(file).map(move |at| {
+        let block = file.get(at + begin.needle().len()..)?;
         let block = block.get(..end.find(block)?)?;
         // The decoder would skip line ends byte by byte, which takes longer than to decode.
         let ends = memchr_iter(b'\n', block).chain([block.len()]);

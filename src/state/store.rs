@@ -5,6 +5,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -315,8 +316,9 @@ pub(super) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<Op
         version: u64,
     }
     // What this release has written, indented or not, need not be read twice.
-    let own = [format!("{{\n  \"version\": {VERSION},"), format!("{{\"version\":{VERSION},")];
-    let is_own = own.iter().any(|start| bytes.starts_with(start.as_bytes()));
+    static OWN_STARTS: LazyLock<[String; 2]> =
+        LazyLock::new(|| ["{\n  \"version\": ", "{\"version\":"].map(|start| format!("{start}{VERSION},")));
+    let is_own = OWN_STARTS.iter().any(|start| bytes.starts_with(start.as_bytes()));
     let header = if is_own { None } else { serde_json::from_slice(bytes).ok() };
     match header {
         Some(Header { version }) if version > VERSION.into() => {
