@@ -175,6 +175,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn path_may_be_a_certificate_file() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let [cert, key] = ["a.crt", "a.key"].map(|name| directory.path().join(name));
+        assert!(matches!(Source::at(&cert), Err(SourceError::NotALineage { .. })));
+        for path in [&cert, &key] {
+            fs::write(path, "").unwrap();
+        }
+        assert_eq!(Source::at(&cert).unwrap().files.key, Some(key));
+    }
+
+    #[test]
     fn link_tells_dehydrated_from_certbot() {
         for (target, file, client) in [
             ("privkey-1700000000.pem", "privkey-1700000000.pem", AcmeClient::Dehydrated),
