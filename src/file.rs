@@ -87,12 +87,11 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<Opened> {
 }
 
 fn require_regular(opened: Opened) -> io::Result<Opened> {
-    let kind = opened.1.file_type();
-    if kind.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
+    match opened.1.file_type() {
+        kind if kind.is_file() => Ok(opened),
+        kind if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        _ => Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is not a regular file")),
     }
-    let is_regular = kind.is_file().then_some(opened);
-    is_regular.ok_or_else(|| io::Error::new(io::ErrorKind::AlreadyExists, "it is not a regular file"))
 }
 
 /// Fails if a file was not read, or if it is too large.
