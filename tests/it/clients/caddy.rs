@@ -1,21 +1,19 @@
 //! Caddy, which manages certificates itself and has no hook in Debian's build: `sync` finds them in its storage.
 
 use std::fs;
-use std::net::TcpListener;
 
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::harness::{Daemon, Sandbox, sandbox};
 
+use super::pebble::free_port;
 use super::{Client, Pebble, certificates, fail_uploads, served_record};
 
 /// Starts a server that gets a certificate from this CA and keeps it below `storage` in the home of the hook; returns the
 /// path of the certificate.
 fn start(hook: &Client, ca: &Pebble, domain: &str) -> (Daemon, String) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
+    let port = free_port();
     let server = json!({
         "listen": [format!("127.0.0.1:{port}")],
         "routes": [{"match": [{"host": [domain]}], "handle": [{"handler": "static_response"}]}],

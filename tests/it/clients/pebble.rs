@@ -58,7 +58,7 @@ impl Pebble {
 }
 
 /// Finds a free port below the ephemeral range, so that the system does not assign it to another process meanwhile.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     static LAST: AtomicU16 = AtomicU16::new(0);
     loop {
         let number = LAST.fetch_add(1, Ordering::Relaxed);
