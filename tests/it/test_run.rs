@@ -10,14 +10,10 @@ use tempfile::TempDir;
 use crate::harness::{cannot_run, edgecert, require, require_tracer, sandbox, step};
 use crate::tidy::{read, root};
 
-/// What `cargo test` prints with `--list` for two programs.
-const LIST: &str =
-    "deploy::a: test\ndisk::c: test\n\n2 tests, 0 benchmarks\nedge::d: test\n\n1 test, 0 benchmarks\n";
-
 const PASSED: &str = "     Running tests/it/main.rs (it)\n\nrunning 3 tests\ntest deploy::a ... ok\ntest deploy::b ... ok\n\
     test disk::c ... ok\n\ntest result: ok. 3 passed; 0 failed; 0 ignored\n\n";
 
-const SECOND_PASSED: &str = "     Running tests/library.rs (library)\n\nrunning 1 test\ntest edge::d ... ok\n\n\
+const UNITS_PASSED: &str = "     Running unittests src/lib.rs (edgecert)\n\nrunning 1 test\ntest edge::d ... ok\n\n\
     test result: ok. 1 passed; 0 failed; 0 ignored\n\n";
 
 /// A program of which one test did not pass, with this panic message.
@@ -35,12 +31,13 @@ fn one_not_passed(message: &str) -> String {
 struct Stubs(TempDir);
 
 impl Stubs {
-    /// A cargo that prints this list and this output of tests and notes how it was called, all Debian packages but
-    /// these, and an apt-get that fails.
+    /// A cargo that lists these tests, runs one unit test, prints the output of others, exits as if one was skipped, and
+    /// notes how it was called; all Debian packages but those missing; and an apt-get that fails.
     fn new(list: &str, output: &str, missing: &[&str]) -> Self {
         let stubs = Self(TempDir::new().unwrap());
         fs::write(stubs.path("list"), list).unwrap();
         fs::write(stubs.path("output"), output).unwrap();
+        fs::write(stubs.path("units"), UNITS_PASSED).unwrap();
         let full = read("tests/full");
         let packages = full.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
         let installed = packages.filter(|package| !missing.contains(package));
@@ -49,7 +46,9 @@ impl Stubs {
         let directory = stubs.0.path().display();
         let cargo = format!(
             "echo \"$*\" >> {directory}/calls\n\
-             case \"$*\" in *--list*) cat {directory}/list ;; *--no-fail-fast*) cat {directory}/output; exit 101 ;; esac"
+             case \"$*\" in *--list*) cat {directory}/list ;;\n\
+             *--lib*--no-fail-fast*) cat {directory}/units; exit 101 ;;\n\
+             *--no-fail-fast*) cat {directory}/output; exit 101 ;; esac"
         );
         stubs.add("cargo", &cargo);
         stubs.add("cc", "");
@@ -129,22 +128,30 @@ fn summary_counts_each_test_once() {
         (&one_not_passed("cannot run here: no mounts"), "1", 0, "3 passed, 0 failed, 1 skipped"),
         (crashed, "", 1, "1 passed, 1 failed, 0 skipped"),
     ] {
-        let (exit_code, shown) = summary(&format!("{output}{SECOND_PASSED}"), strict);
+        let (exit_code, shown) = summary(&format!("{output}{UNITS_PASSED}"), strict);
         assert_eq!((exit_code, shown.lines().last()), (Some(code), Some(summary_line)), "{shown:?}");
     }
-    let (exit_code, shown) = summary("error: could not compile `edgecert` (lib)\n", "");
-    assert_eq!((exit_code, shown.lines().last()), (Some(1), Some("0 passed, 1 failed, 0 skipped")));
+    for (output, summary_line) in [
+        ("error: no space left\n".to_owned(), "0 passed, 1 failed, 0 skipped"),
+        (
+            format!("{UNITS_PASSED}error: could not compile `edgecert` (test \"it\")\n"),
+            "1 passed, 1 failed, 0 skipped",
+        ),
+    ] {
+        let (exit_code, shown) = summary(&output, "");
+        assert_eq!((exit_code, shown.lines().last()), (Some(1), Some(summary_line)), "{shown:?}");
+    }
 }
 
 #[test]
 fn failures_and_skips_come_last() {
     let missing = one_not_passed("cannot run here: lego is not installed (Debian package lego)");
-    let (_, shown) = summary(&(missing + SECOND_PASSED), "");
+    let (_, shown) = summary(&(missing + UNITS_PASSED), "");
     assert!(shown.contains("\ntest deploy::b ... did not pass\n"), "{shown:?}");
     assert!(!shown.contains("panicked"), "{shown:?}");
     let end = "\nskipped: lego is not installed (Debian package lego)\n    deploy::b\n3 passed, 0 failed, 1 skipped\n";
     assert!(shown.ends_with(end), "{shown:?}");
-    let (_, shown) = summary(&(one_not_passed("left != right") + SECOND_PASSED), "");
+    let (_, shown) = summary(&(one_not_passed("left != right") + UNITS_PASSED), "");
     assert!(shown.contains("\n---- deploy::b ----\n") && shown.contains("\nleft != right\n"), "{shown:?}");
     assert!(shown.ends_with("\nfailed: deploy::b\n3 passed, 1 failed, 0 skipped\n"), "{shown:?}");
 }
@@ -155,14 +162,14 @@ fn test_that_does_not_end_is_named() {
     let running = "     Running tests/it/main.rs (it)\n\nrunning 2 tests\n\
         test deploy::a has been running for over 60 seconds\ntest disk::c has been running for over 60 seconds\n\
         test deploy::a ... ok\n";
-    let (code, shown) = summary(&(running.to_owned() + SECOND_PASSED), "");
+    let (code, shown) = summary(&(running.to_owned() + UNITS_PASSED), "");
     let end = "\nfailed: disk::c, which did not end\nfailed: a test program, which ended without a result\n1 passed, 2 failed, 0 skipped\n";
     assert!(code == Some(1) && shown.ends_with(end), "{shown:?}");
 }
 
 #[test]
 fn quick_profile_installs_nothing() {
-    let stubs = Stubs::new(LIST, &format!("{PASSED}{SECOND_PASSED}"), &["lego"]);
+    let stubs = Stubs::new("", PASSED, &["lego"]);
     let (code, shown) = stubs.run(&[]);
     assert_eq!(code, Some(0), "{shown:?}");
     for part in ["tests/run --all runs: clients::caddy:: ", " kills:: "] {
@@ -178,7 +185,7 @@ fn quick_profile_installs_nothing() {
 #[test]
 fn full_profile_installs_what_is_missing() {
     let missing = one_not_passed("cannot run here: lego is not installed (Debian package lego)");
-    let stubs = Stubs::new(LIST, &(missing + SECOND_PASSED), &["lego", "zsh"]);
+    let stubs = Stubs::new("", &missing, &["lego", "zsh"]);
     let pypi = ".cache/edgecert/pypi/certbot==5.8.0+kubernetes-validate==1.37.0+schemathesis==4.32.5";
     fs::create_dir_all(stubs.path(pypi)).unwrap();
     let (code, shown) = stubs.run(&["--all"]);
@@ -200,7 +207,7 @@ fn selected_tests_need_fewer_packages() {
         ("deploy::x", ": iproute2\n"),
     ] {
         let missing = ["iproute2", "lego", "pebble", "systemd", "zsh"];
-        let stubs = Stubs::new(&format!("{test}: test\n\n1 test, 0 benchmarks\n"), SECOND_PASSED, &missing);
+        let stubs = Stubs::new(&format!("{test}: test\n\n1 test, 0 benchmarks\n"), PASSED, &missing);
         let (_, shown) = stubs.run(&["x"]);
         assert!(shown.contains(&format!("installs these Debian packages{packages}")), "{test}: {shown:?}");
     }
