@@ -17,7 +17,7 @@ use time::OffsetDateTime;
 use zeroize::Zeroizing;
 
 pub(crate) use self::memory::{MEMORY, is_in_memory, is_missing_in_memory, provide};
-pub(crate) use self::staged::{StagedFile, check_size_limit, probe, sync_directory};
+pub(crate) use self::staged::{StagedFile, probe, sync_directory};
 use crate::clock::Deadline;
 
 /// A file that is missing or cannot be read.

@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use edgecert::cli::{CommandLine, Invocation, UsageError, command_name, is_monitoring, wants_json};
 use edgecert::cmd;
@@ -14,6 +16,7 @@ use edgecert::dns;
 use edgecert::env::Env;
 use edgecert::notify;
 use edgecert::ui::Ui;
+use signal_hook::consts::SIGXFSZ;
 
 use self::early_exit::{exit_after, exit_on_panic, exit_on_signals_as_first_process};
 
@@ -22,6 +25,7 @@ const USAGE_ERROR: u8 = 2;
 
 fn main() -> ExitCode {
     keep_memory_private();
+    survive_size_limits();
     exit_on_signals_as_first_process();
     #[cfg(all(feature = "static", target_feature = "crt-static"))]
     dns::use_own_resolver();
@@ -110,4 +114,10 @@ fn keep_memory_private() {
     use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+/// Makes writing beyond a file size limit (`ulimit -f`) an error: without a handler, SIGXFSZ ends the process. Programs
+/// that are started would inherit an ignored signal.
+fn survive_size_limits() {
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }

@@ -5,8 +5,6 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Resource, getrlimit};
-
 /// A file under a temporary name. Dropping it removes that name.
 #[derive(Debug)]
 pub(crate) struct StagedFile {
@@ -23,7 +21,6 @@ impl StagedFile {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
         // Dropped if writing fails, and the file with it.
         let staged = Self { path: path.to_owned(), temporary };
-        check_size_limit(contents.iter().map(|part| part.len()).sum())?;
         contents.iter().try_for_each(|part| file.write_all(part))?;
         file.sync_all()?;
         Ok(staged)
@@ -57,13 +54,6 @@ pub(crate) fn probe(path: &Path) -> io::Result<()> {
         },
         written => written.map(drop),
     }
-}
-
-/// Fails if this process may not write a file of this size (`ulimit -f`): the system would kill it by a signal.
-pub(crate) fn check_size_limit(size: usize) -> io::Result<()> {
-    let limit = getrlimit(Resource::Fsize).current;
-    let is_allowed = limit.is_none_or(|limit| u64::try_from(size).is_ok_and(|size| size <= limit));
-    if is_allowed { Ok(()) } else { Err(rustix::io::Errno::FBIG.into()) }
 }
 
 /// Syncs a directory, so that renames in it survive a power failure.

@@ -143,7 +143,6 @@ fn print_lines(output: &mut Vec<u8>, is_end: bool, print: &dyn Fn(&str)) {
 
 /// A file in memory. The program need not read it, which a pipe would have to wait for.
 fn in_memory(text: &str) -> io::Result<File> {
-    file::check_size_limit(text.len())?;
     let create = |flags| memfd_create("report", MemfdFlags::CLOEXEC | flags);
     // Some systems require the flag, and Linux before 6.3 does not know it.
     let created = create(MemfdFlags::NOEXEC_SEAL).or_else(|_| create(MemfdFlags::empty()))?;
