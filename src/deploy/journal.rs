@@ -155,8 +155,7 @@ impl Journal {
     /// Notes for the runs on other lineages that this one is deployed to these sites. Must precede the upload.
     pub(super) fn claim<'h>(&self, service: &str, hosts: impl Iterator<Item = &'h str>, report: &mut Report) {
         let Some(store) = self.store.as_ref().filter(|_| self.write_error.is_none()) else { return };
-        let failed = hosts.map(|host| store.claim(service, host, &self.name)).find_map(Result::err);
-        if let Some(error) = failed {
+        if let Err(error) = store.claim(service, hosts, &self.name) {
             report.warnings.push(format!("other lineages may not notice this deployment: {error}"));
         }
     }

@@ -181,7 +181,7 @@ impl LineageState {
     }
 
     /// Base URL of the service that `sites` belong to.
-    pub(super) fn sites_service(&self) -> Option<&str> {
+    pub(crate) fn sites_service(&self) -> Option<&str> {
         self.sites_service.as_deref().or(self.service.as_deref())
     }
 

@@ -4,14 +4,14 @@
 //! says which state files to read; these decide. A name without a state file is ignored.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::store::read_existing;
+use super::store::{create_directory, read_existing};
 use super::{Deployments, LineageState, StateError, Store, WriteError, unique_name};
-use crate::file::{self, ReadError};
+use crate::file;
 
 const DIRECTORY: &str = "sites";
 
@@ -19,13 +19,23 @@ const DIRECTORY: &str = "sites";
 const MAX_BYTES: u64 = 1 << 20;
 
 impl Store {
-    /// Notes that a lineage is deployed to a site of a service. Must precede the upload: the run may be killed.
-    pub(crate) fn claim(&self, service: &str, host: &str, lineage: &str) -> Result<(), WriteError> {
-        let root = self.path(DIRECTORY);
-        if !root.exists() {
-            self.claim_recorded(&root)?;
+    /// Notes that a lineage is deployed to sites of a service. Must precede the upload: the run may be killed. Returns the
+    /// first error, but notes what it can.
+    pub(crate) fn claim<'h>(
+        &self,
+        service: &str,
+        hosts: impl IntoIterator<Item = &'h str>,
+        lineage: &str,
+    ) -> Result<(), WriteError> {
+        let (root, mut hosts) = (self.path(DIRECTORY), hosts.into_iter().peekable());
+        let directory = root.join(entry_name(service));
+        if hosts.peek().is_some() && !directory.exists() {
+            if !root.exists() {
+                self.claim_recorded(&root)?;
+            }
+            create_directory(&directory)?;
         }
-        add_name(&root, (service, host), lineage)
+        hosts.map(|host| add_name(&directory, host, lineage)).fold(Ok(()), Result::and)
     }
 
     /// Makes the directory from the state files, whole or not at all. Another run may do the same.
@@ -33,19 +43,21 @@ impl Store {
         let (states, errors) = self.read_all();
         for error in errors {
             if let StateError::Unreadable(error) | StateError::Directory(error) = error {
-                return Err(WriteError::new(root, &failed(error)));
+                return Err(WriteError::new(root, &io::Error::new(error.kind, error.reason)));
             }
         }
         let temporary = self.path(&format!("{DIRECTORY}.{:x}", fastrand::u64(..)));
         let fill = || {
-            let failed = |error: io::Error| WriteError::new(root, &error);
-            DirBuilder::new().mode(0o700).create(&temporary).map_err(failed)?;
+            create_directory(&temporary)?;
             for (name, state) in &states {
-                state.deployed_hosts().try_for_each(|site| add_name(&temporary, site, name))?;
+                let Some(service) = state.sites_service() else { continue };
+                let directory = temporary.join(entry_name(service));
+                create_directory(&directory)?;
+                state.sites.iter().try_for_each(|site| add_name(&directory, site.domain.host(), name))?;
             }
-            fs::rename(&temporary, root).map_err(failed)
+            fs::rename(&temporary, root).map_err(|error| WriteError::new(root, &error))
         };
-        let filled = fill();
+        let filled = fill().map_err(|error| WriteError { path: root.to_owned(), ..error });
         // It is gone if it was renamed.
         let _ = fs::remove_dir_all(&temporary);
         if root.exists() { Ok(()) } else { filled }
@@ -65,7 +77,8 @@ impl Store {
             names.map_err(|error| errors.push(error)).unwrap_or_default()
         };
         let names: BTreeSet<String> = if root.exists() {
-            hosts.into_iter().flat_map(|host| or_none(names_in(&claims_of(&root, service, host)))).collect()
+            let directory = root.join(entry_name(service));
+            hosts.into_iter().flat_map(|host| or_none(names_in(&directory.join(entry_name(host))))).collect()
         } else {
             or_none(self.names()).into_iter().collect()
         };
@@ -96,20 +109,8 @@ impl Store {
     }
 }
 
-impl LineageState {
-    /// The hosts of the sites that the lineage is deployed to, each with the base URL of its service.
-    pub(crate) fn deployed_hosts(&self) -> impl Iterator<Item = (&str, &str)> {
-        let service = self.sites_service();
-        self.sites.iter().filter_map(move |site| Some((service?, site.domain.host())))
-    }
-}
-
-fn claims_of(root: &Path, service: &str, host: &str) -> PathBuf {
-    root.join(unique_name(service, service.as_bytes())).join(unique_name(host, host.as_bytes()))
-}
-
-fn failed(error: ReadError) -> io::Error {
-    io::Error::new(error.kind, error.reason)
+fn entry_name(name: &str) -> String {
+    unique_name(name, name.as_bytes())
 }
 
 fn names_in(path: &Path) -> Result<Vec<String>, StateError> {
@@ -119,22 +120,23 @@ fn names_in(path: &Path) -> Result<Vec<String>, StateError> {
     Ok(lines.lines().filter(|name| !name.contains('/')).map(str::to_owned).collect())
 }
 
-/// Adds a lineage to those of a site, given with the base URL of its service.
-fn add_name(root: &Path, (service, host): (&str, &str), lineage: &str) -> Result<(), WriteError> {
-    let path = claims_of(root, service, host);
+/// Adds a lineage to those of a site, in the directory of its service.
+fn add_name(directory: &Path, host: &str, lineage: &str) -> Result<(), WriteError> {
+    let path = directory.join(entry_name(host));
     let add = || {
-        let known = read_existing(&path, MAX_BYTES).map_err(failed)?.unwrap_or_default();
+        let mut options = OpenOptions::new();
+        let mut file = file::open_regular(&path, options.read(true).append(true).create(true).mode(0o600))?;
+        // An empty list would take one more read.
+        let mut known = Vec::with_capacity(1 << 10);
+        if (&file).take(MAX_BYTES + 1).read_to_end(&mut known)? as u64 > MAX_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         if known.split(|byte| *byte == b'\n').any(|line| line == lineage.as_bytes()) {
             return Ok(());
         }
-        if let Some(parent) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-        }
-        // A power failure may have torn the last line.
+        // A power failure or a full disk may have torn the last line.
         let end = if known.last().is_none_or(|byte| *byte == b'\n') { "" } else { "\n" };
-        let line = format!("{end}{lineage}\n");
-        let mut file = file::open_regular(&path, OpenOptions::new().create(true).append(true).mode(0o600))?;
-        file.write_all(line.as_bytes())
+        file.write_all(format!("{end}{lineage}\n").as_bytes())
     };
     add().map_err(|error| WriteError::new(&path, &error))
 }
@@ -150,6 +152,10 @@ mod tests {
         known.leaves_in(5).into_iter().map(|leaf| leaf.lineage.clone()).collect()
     }
 
+    fn file_of(store: &Store, host: &str) -> PathBuf {
+        store.path(DIRECTORY).join(entry_name(SERVICE)).join(entry_name(host))
+    }
+
     #[test]
     fn claims_name_the_states_to_read() {
         let directory = tempfile::TempDir::new().unwrap();
@@ -157,27 +163,34 @@ mod tests {
         store.write("first", &deployed(leaf("aa", ISSUED), DAY_1)).unwrap();
         assert_eq!(found(&store, "b.example"), ["first"], "without claims, all states are read");
 
-        store.claim(SERVICE, "b.example", "own").unwrap();
+        store.claim(SERVICE, ["b.example"], "own").unwrap();
         assert_eq!(found(&store, "a.example"), ["first"], "made from the state files");
         assert!(found(&store, "b.example").is_empty());
         let root = store.path(DIRECTORY);
         store.claim_recorded(&root).expect("another run made it");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
-        Store::at(Path::new("/proc")).claim_recorded(Path::new("/proc/sites")).unwrap_err();
+        let error = Store::at(Path::new("/proc")).claim(SERVICE, ["a.example"], "own").unwrap_err();
+        assert!(error.to_string().starts_with("cannot write /proc/sites: "), "{error}");
 
-        let path = claims_of(&root, SERVICE, "b.example");
+        let path = file_of(&store, "b.example");
         assert_eq!(fs::read_to_string(&path).unwrap(), "own\n");
         let outside = format!("../{}/first", directory.path().file_name().unwrap().display());
         fs::write(&path, format!("forgotten\n\n{outside}\nfir")).unwrap();
-        store.claim(SERVICE, "b.example", "first").unwrap();
-        store.claim(SERVICE, "b.example", "first").unwrap();
+        store.claim(SERVICE, ["b.example"], "first").unwrap();
+        store.claim(SERVICE, ["b.example"], "first").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("forgotten\n\n{outside}\nfir\nfirst\n"));
         assert_eq!(found(&store, "b.example"), ["first"]);
         assert!(found(&store, "../../x").is_empty());
 
-        fs::create_dir(claims_of(&root, SERVICE, "c.example")).unwrap();
+        fs::create_dir(file_of(&store, "c.example")).unwrap();
         let (_, errors) = store.neighbours(SERVICE, ["c.example"], ("own", None));
         assert!(matches!(errors[..], [StateError::Unreadable(_)]));
+        let error = store.claim(SERVICE, ["c.example", "d.example"], "own").unwrap_err();
+        assert!(error.to_string().ends_with(": it is a directory"), "{error}");
+        assert_eq!(fs::read_to_string(file_of(&store, "d.example")).unwrap(), "own\n");
+        fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
+        store.claim(SERVICE, ["b.example"], "own").unwrap();
+        store.claim(SERVICE, ["b.example"], "second").unwrap_err();
     }
 
     #[test]
@@ -185,8 +198,8 @@ mod tests {
         let directory = tempfile::TempDir::new().unwrap();
         let store = Store::open(directory.path()).unwrap();
         store.write("first", &deployed(leaf("aa", ISSUED), DAY_1)).unwrap();
-        store.claim(SERVICE, "b.example", "forgotten").unwrap();
-        let exists = |host| claims_of(&store.path(DIRECTORY), SERVICE, host).exists();
+        store.claim(SERVICE, ["b.example"], "forgotten").unwrap();
+        let exists = |host| file_of(&store, host).exists();
         store.remove_unclaimed(2);
         assert!(exists("a.example") && exists("b.example"), "not more files than claimed sites");
         store.remove_unclaimed(1);

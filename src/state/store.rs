@@ -30,7 +30,7 @@ pub(crate) struct Store {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("cannot write {}: {reason}", text::path(path))]
 pub(crate) struct WriteError {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     pub(crate) reason: String,
     pub(crate) hint: String,
 }
@@ -143,9 +143,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 impl Store {
     /// Opens a directory, creating it if necessary.
     pub(crate) fn open(directory: &Path) -> Result<Self, WriteError> {
-        let created = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-        created.map_err(|error| WriteError::new(directory, &error))?;
-        Ok(Self::at(directory))
+        create_directory(directory).map(|()| Self::at(directory))
     }
 
     /// Opens an existing directory.
@@ -299,6 +297,11 @@ impl Store {
         let path = self.file(".probe", "new");
         file::probe(&path).map_err(|error| WriteError::new(&path, &error))
     }
+}
+
+/// Creates a directory and its parents, for their owner only, unless they exist.
+pub(super) fn create_directory(path: &Path) -> Result<(), WriteError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| WriteError::new(path, &error))
 }
 
 /// Reads a file; `None` if it does not exist.

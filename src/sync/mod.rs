@@ -174,9 +174,10 @@ impl<'a> Sync<'a> {
         let is_own = self.is_own(&member.name);
         if let Some(state) = &member.state {
             self.deployments.add(&member.name, state);
-            for (service, host) in state.deployed_hosts() {
-                self.deployed_sites += 1;
-                if is_own && let Err(error) = self.examiner.store.claim(service, host, &member.name) {
+            if let Some(service) = state.sites_service() {
+                self.deployed_sites += state.sites.len();
+                let hosts = state.sites.iter().map(|site| site.domain.host());
+                if is_own && let Err(error) = self.examiner.store.claim(service, hosts, &member.name) {
                     log::debug!("{error}");
                 }
             }
