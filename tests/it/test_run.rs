@@ -132,6 +132,7 @@ fn summary_counts_each_test_once() {
         assert_eq!((exit_code, shown.lines().last()), (Some(code), Some(summary_line)), "{shown:?}");
     }
     for (output, summary_line) in [
+        ("error: could not compile `edgecert` (lib)\n".to_owned(), "0 passed, 1 failed, 0 skipped"),
         ("error: no space left\n".to_owned(), "0 passed, 1 failed, 0 skipped"),
         (
             format!("{UNITS_PASSED}error: could not compile `edgecert` (test \"it\")\n"),
