@@ -1,4 +1,4 @@
-//! Build script: takes the commit from git.
+//! Build script: takes the commit from git, and leaves out what only unwinding reads.
 
 #![expect(clippy::disallowed_methods, reason = "cargo passes its parameters in the environment")]
 
@@ -9,9 +9,17 @@ use std::process::Command;
 fn main() -> Result<(), env::VarError> {
     println!("cargo:rerun-if-changed=src/build.rs");
     // Other builds would have to be repeated after every commit.
-    let commit = if env::var("PROFILE")? == "release" { commit() } else { None };
+    let is_release = env::var("PROFILE")? == "release";
+    let commit = if is_release { commit() } else { None };
     let commit = commit.map(|commit| format!(" ({commit})")).unwrap_or_default();
     println!("cargo:rustc-env=EDGECERT_VERSION={}{commit}", env::var("CARGO_PKG_VERSION")?);
+    // A linker that is named may be called without a compiler, and then knows no `-Wl`.
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let is_named = env::var_os("RUSTC_LINKER").is_some() || flags.contains("linker");
+    // The index of the unwind tables has 72 KB.
+    if is_release && env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") && !is_named {
+        println!("cargo:rustc-link-arg-bins=-Wl,--no-eh-frame-hdr");
+    }
     Ok(())
 }
 
