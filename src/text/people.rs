@@ -1,26 +1,22 @@
 //! Formats times for reading: dates, to the minute at most, with the time that is left or has passed, and durations.
 
-use time::format_description::BorrowedFormatItem;
-use time::macros::format_description;
 use time::{Duration, OffsetDateTime, UtcOffset};
 
-use super::{humanize, largest_unit, rfc3339};
+use super::{humanize, largest_unit};
 
 /// Formats when something expires or has expired: `expires 19 Feb 2027 (89 days)`.
 pub fn expiry(at: OffsetDateTime, now: OffsetDateTime) -> String {
     let (verb, ago) = if at < now { ("expired", " ago") } else { ("expires", "") };
-    let date = format(at, format_description!("[day padding:none] [month repr:short] [year]"));
-    format!("{verb} {date} ({}{ago})", humanize(at - now))
+    let utc = at.to_offset(UtcOffset::UTC);
+    format!("{verb} {} {:04} ({}{ago})", day_and_month(utc), utc.year(), humanize(at - now))
 }
 
 /// Formats the time since which a state lasts, without the year if that is the current one: `21 Nov 23:34 UTC (2 hours)`.
 pub fn since(at: OffsetDateTime, now: OffsetDateTime) -> String {
-    let minute = if at.to_offset(UtcOffset::UTC).year() == now.to_offset(UtcOffset::UTC).year() {
-        format_description!("[day padding:none] [month repr:short] [hour]:[minute] UTC")
-    } else {
-        format_description!("[day padding:none] [month repr:short] [year] [hour]:[minute] UTC")
-    };
-    format!("{} ({})", format(at, minute), humanize(now - at))
+    let [utc, today] = [at, now].map(|at| at.to_offset(UtcOffset::UTC));
+    let year = if utc.year() == today.year() { String::new() } else { format!(" {:04}", utc.year()) };
+    let time = format!("{:02}:{:02} UTC", utc.hour(), utc.minute());
+    format!("{}{year} {time} ({})", day_and_month(utc), humanize(now - at))
 }
 
 /// Formats a duration in its largest fitting unit, for tables: `12 d`, `3 h`, `9 min`, `40 s`.
@@ -38,8 +34,9 @@ pub fn elapsed(duration: std::time::Duration) -> String {
     }
 }
 
-fn format(at: OffsetDateTime, description: &[BorrowedFormatItem<'_>]) -> String {
-    at.to_offset(UtcOffset::UTC).format(description).unwrap_or_else(|_| rfc3339(at))
+/// `2 Nov`
+fn day_and_month(utc: OffsetDateTime) -> String {
+    format!("{} {:.3}", utc.day(), utc.month())
 }
 
 #[cfg(test)]
@@ -53,6 +50,7 @@ mod tests {
     fn times_say_what_they_mean() {
         let at = datetime!(2026-11-21 23:34:56.789 UTC);
         assert_eq!(since(at, NOW), "21 Nov 23:34 UTC (2 hours)");
+        assert_eq!(since(datetime!(2026-01-01 00:05 +1), NOW), "31 Dec 2025 23:05 UTC (325 days)");
         assert_eq!(expiry(datetime!(2027-02-19 23:34:27 UTC), NOW), "expires 19 Feb 2027 (89 days)");
         assert_eq!(expiry(datetime!(2026-11-02 02:00 +1), NOW), "expired 2 Nov 2026 (20 days ago)");
     }
