@@ -104,7 +104,8 @@ pub(crate) fn certificates(file: &[u8]) -> impl Iterator<Item = Option<Vec<u8>>>
     static MARKS: LazyLock<[Finder<'_>; 2]> =
         LazyLock::new(|| ["-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"].map(Finder::new));
     let [begin, end] = &*MARKS;
-    begin.find_iter(file).map(move |at| {
+    let before = |at: &usize| file.get(..*at)?.iter().rev().find(|byte| !b" \t".contains(byte));
+    begin.find_iter(file).filter(move |at| before(at) != Some(&b'#')).map(move |at| {
         let block = file.get(at + begin.needle().len()..)?;
         let block = block.get(..end.find(block)?)?;
         // The decoder would skip line ends byte by byte, which takes longer than to decode.

@@ -102,6 +102,16 @@ fn certificates(file: &[u8]) -> Option<Vec<Vec<u8>>> {
 fn damaged_bundle_is_rejected_whole() {
     let block = "-----BEGIN CERTIFICATE-----\nAQ\r\nID\n-----END CERTIFICATE-----\n";
     assert_eq!(certificates(format!("# one\n{block}# two\n{block}").as_bytes()).unwrap().len(), 2);
+    for (text, blocks) in
+        [("#\n", 1), ("#\r", 1), ("\u{feff} \t", 1), ("-----END X-----", 1), ("#", 0), ("# \t", 0)]
+    {
+        let read = certificates(format!("{text}{block}").as_bytes()).unwrap();
+        assert_eq!(
+            (read.len(), parse(format!("{text}{block}").as_bytes()).blocks.len()),
+            (blocks, blocks),
+            "{text}"
+        );
+    }
     assert_eq!(certificates(b"").unwrap().len(), 0);
     for damaged in [
         "-----BEGIN CERTIFICATE-----\nAQID",
