@@ -143,8 +143,15 @@ fn set_anchors_decide() {
     step("right_root_passes_silently");
     let root = private.root();
     let system = private.deploy(&service).env("SSL_CERT_FILE", &root);
+    fs::write(files.path().join("root.pem"), private.ca.root()).unwrap();
+    let damaged = files.path().join("damaged");
+    fs::write(&damaged, format!("{}-----BEGIN CERTIFICATE-----\nA?\n", private.ca.root())).unwrap();
+    let required = || private.deploy(&service).env("EDGECERT_TRUST_ANCHORS", "system");
+    let directory = required().env("SSL_CERT_DIR", files.path());
     let rows = [
         ("unset, trusted by the system", system),
+        ("in a directory beside another file", directory.env("SSL_CERT_FILE", other.root())),
+        ("before a damaged block", required().env("SSL_CERT_FILE", &damaged)),
         ("flag", private.deploy(&service).args(["--trust-anchors", &root])),
         ("off", private.deploy(&service).env("EDGECERT_TRUST_ANCHORS", "off")),
     ];
