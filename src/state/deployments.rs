@@ -145,9 +145,8 @@ impl ServiceDeployments {
 
     /// Whether another lineage has stored its leaf in a record after this one had, both since a time.
     pub(crate) fn is_taken_since(&self, since: OffsetDateTime, lineage: &str, record: u64) -> bool {
-        let known = self.known_in(record);
-        let mut known = known.filter(|leaf| !leaf.holder.is_doubtful && leaf.holder.at > since);
-        known.any(|leaf| leaf.lineage == lineage)
+        let mut known = self.known_in(record);
+        known.any(|leaf| leaf.lineage == lineage && !leaf.holder.is_doubtful && leaf.holder.at > since)
             && self.stored_in(record).is_some_and(|last| last.lineage != lineage)
     }
 

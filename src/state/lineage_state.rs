@@ -110,7 +110,11 @@ impl LineageState {
         leaf: Option<Leaf>,
         now: OffsetDateTime,
     ) -> Self {
-        let before = before.unwrap_or_default();
+        let mut before = before.unwrap_or_default();
+        // A run whose sites were all skipped deployed nothing.
+        if before.sites.iter().any(|site| site.outcome != Outcome::Skipped) {
+            before.previously_deployed = before.deployed().cloned();
+        }
         let is_new = leaf.is_some() && leaf != before.leaf;
         let mut state = Self {
             version: VERSION,
@@ -121,12 +125,6 @@ impl LineageState {
             result: None,
             missing_since: None,
             records: before.records(),
-            // A run whose sites were all skipped deployed nothing.
-            previously_deployed: if before.sites.iter().any(|site| site.outcome != Outcome::Skipped) {
-                before.deployed().cloned()
-            } else {
-                before.previously_deployed
-            },
             edge_checked_at: None,
             has_hook_run: before.has_hook_run || options.origin == Origin::Hook,
             ..before

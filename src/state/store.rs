@@ -182,10 +182,8 @@ impl Store {
     pub(crate) fn read_all(&self) -> (Vec<(String, LineageState)>, Vec<StateError>) {
         let (mut states, mut errors) = (Vec::new(), Vec::new());
         for name in self.names().map_err(|error| errors.push(error)).unwrap_or_default() {
-            match self.read(&name) {
-                Ok(state) => states.extend(state.map(|state| (name, state))),
-                Err(error) => errors.push(error),
-            }
+            let state = self.read(&name).map_err(|error| errors.push(error)).unwrap_or_default();
+            states.extend(state.map(|state| (name, state)));
         }
         (states, errors)
     }
@@ -322,13 +320,11 @@ pub(super) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<Op
     static OWN_STARTS: LazyLock<[String; 2]> =
         LazyLock::new(|| ["{\n  \"version\": ", "{\"version\":"].map(|start| format!("{start}{VERSION},")));
     let is_own = OWN_STARTS.iter().any(|start| bytes.starts_with(start.as_bytes()));
-    let header = if is_own { None } else { serde_json::from_slice(bytes).ok() };
-    match header {
-        Some(Header { version }) if version > VERSION.into() => {
-            Err(StateError::NewerVersion { path: path.to_owned(), version })
-        }
-        _ => Ok(str::from_utf8(bytes).ok().and_then(|text| serde_json::from_str(text).ok())),
+    let header: Option<Header> = if is_own { None } else { serde_json::from_slice(bytes).ok() };
+    if let Some(Header { version }) = header.filter(|header| header.version > VERSION.into()) {
+        return Err(StateError::NewerVersion { path: path.to_owned(), version });
     }
+    Ok(str::from_utf8(bytes).ok().and_then(|text| serde_json::from_str(text).ok()))
 }
 
 /// Renames a file that cannot be parsed, so that it can be examined and does not get in the way. It is reported in every

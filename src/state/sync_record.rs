@@ -112,15 +112,12 @@ impl Store {
     pub(crate) fn last_sync(&self, now: OffsetDateTime) -> LastSync {
         let (mut records, mut faults) = (Vec::new(), Vec::new());
         let names = match self.file_names() {
-            Ok(names) => names,
-            Err(StateError::Directory(error)) if error.is_missing() => return LastSync::default(),
-            Err(error) => return LastSync { record: None, faults: vec![error] },
+            Err(StateError::Directory(error)) if error.is_missing() => Vec::new(),
+            names => names.map_err(|error| faults.push(error)).unwrap_or_default(),
         };
         for (name, shard) in names.iter().filter_map(|name| Some((name, shard_of(name)?))) {
-            match read(&self.path(name), now) {
-                Ok(record) => records.push((shard, record)),
-                Err(fault) => faults.push(fault),
-            }
+            let record = read(&self.path(name), now).map_err(|fault| faults.push(fault)).ok();
+            records.extend(record.map(|record| (shard, record)));
         }
         let full = records.iter().find(|(shard, _)| *shard == ALL).map(|(_, record)| record);
         let shards = records.iter().filter(|(shard, _)| *shard != ALL);

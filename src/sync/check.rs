@@ -111,9 +111,8 @@ impl Candidate<'_> {
     /// The type of its leaf's key, which saves handshakes if it is known.
     fn key_type(&self) -> Option<KeyType> {
         let leaf = self.leaf.as_ref()?;
-        let chain = bundle::load_chain(&self.source.files).ok().and_then(|bundle| bundle.chain.ok());
-        let on_disk = chain.map(|chain| chain.leaf).filter(|found| found.fingerprint() == leaf.fingerprint);
-        on_disk.map(|found| found.public_key.key_type)
+        let on_disk = bundle::load_chain(&self.source.files).ok()?.chain.ok()?.leaf;
+        (on_disk.fingerprint() == leaf.fingerprint).then_some(on_disk.public_key.key_type)
     }
 
     fn is_strict(&self) -> bool {

@@ -145,9 +145,8 @@ impl Summary {
         }
         let results = tally(self.counts().map(|(result, number)| (number, result)));
         if !results.is_empty() {
-            let (total, elapsed) =
-                (count(self.results.len(), "lineage"), people::elapsed(report.start.elapsed()));
-            report.push(format!("{total}: {results} ({elapsed})"));
+            let total = count(self.results.len(), "lineage");
+            report.push(format!("{total}: {results} ({})", people::elapsed(report.start.elapsed())));
         }
     }
 
@@ -202,9 +201,8 @@ impl LineageReport {
 
     /// The result, and the outcomes of its sites: `failed (stale)`.
     fn summary(&self) -> String {
-        let outcomes: BTreeSet<String> =
-            self.report.deployed.sites.iter().map(|site| site.outcome.to_string()).collect();
-        let outcomes = Vec::from_iter(outcomes).join(", ");
+        let outcomes = self.report.deployed.sites.iter().map(|site| site.outcome.to_string());
+        let outcomes = Vec::from_iter(outcomes.collect::<BTreeSet<_>>()).join(", ");
         if outcomes.is_empty() { self.result.to_string() } else { format!("{} ({outcomes})", self.result) }
     }
 

@@ -183,8 +183,7 @@ impl<'a> Workers<'_, 'a> {
 /// Reads files again that were missing in the scan, because the client may have been replacing them. The error if they
 /// are still missing.
 async fn missing_files(lineage: &Candidate<'_>, deadline: Deadline) -> Option<CommandError> {
-    let files = lineage.source.files.clone();
-    let file = bundle::load_settled(files, deadline, false).await.err()?;
+    let file = bundle::load_settled(lineage.source.files.clone(), deadline, false).await.err()?;
     let (lineage, path) = (&lineage.name, text::path(&file.path));
     let message = format!(
         "the files of the lineage are missing ({path}: {}); the deployed certificate stays in place",
