@@ -1,7 +1,7 @@
 //! What edgecert remembers about the edge of a site between runs: what each address was last seen to serve. The slack of
 //! the site follows from it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -32,7 +32,7 @@ pub(crate) enum Sighting {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NewSightings {
     /// What each address showed; `None` if it could not be reached.
-    pub(crate) addresses: BTreeMap<SocketAddr, Option<Sighting>>,
+    pub(crate) addresses: HashMap<SocketAddr, Option<Sighting>>,
     /// Whether these are all addresses of the edge.
     pub(crate) is_complete: bool,
 }

@@ -1,7 +1,7 @@
 //! Finds encodings that RFC 5280 forbids and TLS clients reject, but x509-parser accepts: other forms of time, repeated
 //! extensions, and whatever webpki refuses.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use webpki::{EndEntityCert, Error};
 
@@ -37,7 +37,7 @@ pub(super) fn check(certificate: &[u8]) -> Result<(), CertificateError> {
         let found = "a time that is not of the form YYMMDDHHMMSSZ or YYYYMMDDHHMMSSZ";
         return Err(CertificateError::Forbidden(found));
     }
-    if ids.iter().collect::<BTreeSet<_>>().len() < ids.len() {
+    if ids.iter().collect::<HashSet<_>>().len() < ids.len() {
         return Err(CertificateError::Forbidden("an extension that occurs more than once"));
     }
     Ok(())

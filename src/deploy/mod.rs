@@ -227,7 +227,7 @@ impl Rollout<'_> {
             report_results(&plan, &results, &sites, &scope, report);
         }
         report_untouched(&plan, &scope, report);
-        report.deployed.sites.sort_by(|a, b| a.domain.spelled().cmp(b.domain.spelled()));
+        report.deployed.sites.sort_by_cached_key(|site| site.domain.spelled().to_owned());
         Ok(())
     }
 
@@ -282,7 +282,7 @@ fn serving(plan: &Plan<'_>, survey: &Survey) -> Vec<ServingReport> {
     let sites = plan.targets.iter().map(|target| target.site);
     let serving = sites.map(|site| ServingReport::new(site.id, site.domain.spelled(), survey.view(site.id)));
     let mut serving: Vec<ServingReport> = serving.collect();
-    serving.sort_by(|a, b| a.domain.cmp(&b.domain));
+    serving.sort_by_cached_key(|site| site.domain.clone());
     serving
 }
 

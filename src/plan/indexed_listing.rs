@@ -2,7 +2,7 @@
 //!
 //! The tables hold positions rather than references, because they are moved together with the listing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::iter::once;
 
@@ -90,7 +90,7 @@ impl IndexedListing {
 
     /// The sites that these names cover, in the order of the listing.
     pub(crate) fn sites_covered_by(&self, names: &Names) -> Vec<&Site> {
-        self.covered_by(names).collect::<BTreeMap<_, _>>().into_values().collect()
+        self.covered_by(names).into_values().collect()
     }
 
     /// The part of the account that suffices to decide for a lineage: the sites that its names cover or that `domains`
@@ -105,13 +105,14 @@ impl IndexedListing {
         domains: &[Domain],
         records: impl IntoIterator<Item = u64>,
     ) -> Account<'a> {
-        let requested = domains.iter().flat_map(|domain| self.sites_with(Key::Host(domain.host())));
-        let mut sites: BTreeMap<u32, &Site> = self.covered_by(names).chain(requested).collect();
+        let mut sites = self.covered_by(names);
+        sites.extend(domains.iter().flat_map(|domain| self.sites_with(Key::Host(domain.host()))));
         // Includes records that are not listed: other sites may be bound to them. Many sites may be bound to one record.
-        let mut ids: BTreeSet<u64> = sites.values().filter_map(|site| site.cert_id).chain(records).collect();
+        let mut ids: HashSet<u64> = sites.values().filter_map(|site| site.cert_id).chain(records).collect();
         let bound = ids.iter().flat_map(|id| self.records_with(Key::Record(*id)));
         let stored = sites.values().flat_map(|site| self.records_with(Key::Host(site.domain.host())));
-        let records: BTreeMap<u32, &Record> = bound.chain(stored).collect();
+        let mut records = BTreeMap::new();
+        records.extend(bound.chain(stored));
         for record in records.values() {
             ids.insert(record.id);
             sites.extend(record.all_domains().flat_map(|domain| self.sites_with(Key::Host(domain.host()))));
@@ -124,9 +125,11 @@ impl IndexedListing {
         }
     }
 
-    fn covered_by(&self, names: &Names) -> impl Iterator<Item = (u32, &Site)> {
+    fn covered_by(&self, names: &Names) -> BTreeMap<u32, &Site> {
         let (hosts, parents) = (names.hosts().map(Key::Host), names.wildcard_parents().map(Key::Parent));
-        hosts.chain(parents).flat_map(|key| self.sites_with(key))
+        let mut sites = BTreeMap::new();
+        sites.extend(hosts.chain(parents).flat_map(|key| self.sites_with(key)));
+        sites
     }
 
     fn sites_with(&self, key: Key<'_>) -> impl Iterator<Item = (u32, &Site)> {

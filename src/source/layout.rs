@@ -38,7 +38,7 @@ impl<'a> Directory<'a> {
         let entries = fs::read_dir(path).map_err(|error| SourceError::unreadable(path, &error))?;
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let mut names: Vec<String> = names.collect();
-        names.sort_unstable();
+        names.sort();
         Ok(Self { path, names })
     }
 

@@ -2,7 +2,7 @@
 //! of each site, to decide which of them is superseded.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use time::OffsetDateTime;
@@ -102,18 +102,16 @@ fn one<T>() -> Vec<T> {
 }
 
 impl ServiceDeployments {
-    /// The deployed sites that an account does not list, sorted: those of a lineage, or of all lineages if it lists none.
+    /// The deployed sites that an account does not list: those of a lineage, or of all lineages if it lists none.
     pub(crate) fn missing_hosts(
         &self,
         lineage: &str,
         lists_none: bool,
         is_listed: impl Fn(&str) -> bool,
-    ) -> Vec<String> {
+    ) -> BTreeSet<String> {
         let is_own = |deployments: &[SiteDeployment]| deployments.iter().any(|site| site.lineage == lineage);
         let known = self.sites.iter().filter(|(_, deployments)| lists_none || is_own(deployments));
-        let mut hosts: Vec<_> = known.map(|(host, _)| host.clone()).filter(|host| !is_listed(host)).collect();
-        hosts.sort();
-        hosts
+        known.map(|(host, _)| host.clone()).filter(|host| !is_listed(host)).collect()
     }
 
     /// The leaf that a lineage deployed to a site.

@@ -173,7 +173,7 @@ impl LineageState {
             let reported: HashSet<&str> = sites.iter().map(|site| site.domain.host()).collect();
             self.sites.retain(|site| !reported.contains(site.domain.host()));
             sites.append(&mut self.sites);
-            sites.sort_by(|a, b| a.domain.spelled().cmp(b.domain.spelled()));
+            sites.sort_by_cached_key(|site| site.domain.spelled().to_owned());
         }
         self.sites = sites;
     }

@@ -1,7 +1,7 @@
 //! What the records of a service hold, as far as the runs on one lineage know. A leaf is remembered until another one
 //! has actually been stored in its record: the guard `Older` depends on it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -75,7 +75,7 @@ impl RecordMemory {
     /// issued later, which may have been stored since.
     fn without_known(&self, service: &str, leaf: &Leaf, records: impl Iterator<Item = u64>) -> BTreeSet<u64> {
         let is_known = |known: &Leaf| known == leaf || known.not_before > leaf.not_before;
-        let known: BTreeSet<u64> = self.records_of(service, is_known).collect();
+        let known: HashSet<u64> = self.records_of(service, is_known).collect();
         records.filter(|record| !known.contains(record)).collect()
     }
 
@@ -115,7 +115,7 @@ impl LineageState {
         if let (Some(service), Some(leaf), None, Some(begun)) =
             (&self.service, &self.leaf, &self.result, self.begun_at)
         {
-            let held: BTreeSet<u64> = memory.records_of(service, |known| known == leaf).collect();
+            let held: HashSet<u64> = memory.records_of(service, |known| known == leaf).collect();
             let maybe_stored = memory.records_of(service, |_| true).filter(|id| !held.contains(id)).collect();
             let changed = ChangedRecords { maybe_stored, ..ChangedRecords::default() };
             memory.add(service, leaf, begun, &changed, false);

@@ -1,6 +1,6 @@
 //! The result of a `sync`: counts, and a report of each lineage that was not simply unchanged.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::iter::repeat_n;
 
 use serde::Serialize;
@@ -101,7 +101,7 @@ impl Summary {
 
     /// Fills the report of the command, with warnings and errors of all lineages.
     pub(crate) fn report(mut self, report: &mut Report) {
-        self.lineages.sort_by(|a, b| a.name.cmp(&b.name));
+        self.lineages.sort_by_cached_key(|lineage| lineage.name.clone());
         report.warnings.append(&mut self.warnings);
         self.show(report);
         for LineageReport { name, result, reason, report: lineage } in &mut self.lineages {
@@ -121,7 +121,7 @@ impl Summary {
         report.set("changed", self.lineages.iter().any(|lineage| lineage.report.deployed.changed));
         let counts = self.counts().map(|(result, number)| (result.to_string(), number));
         let total = [("total".to_owned(), self.results.len())];
-        report.set("counts", counts.into_iter().chain(total).collect::<BTreeMap<_, _>>());
+        report.set("counts", counts.into_iter().chain(total).collect::<HashMap<_, _>>());
         report.set("lineages", self.lineages.iter().map(|lineage| &lineage.report).collect::<Vec<_>>());
         report.lineages.extend(self.lineages.into_iter().map(|lineage| lineage.report));
     }
@@ -210,10 +210,9 @@ impl LineageReport {
     fn sites(&self) -> String {
         const MAX_SHOWN: usize = 5;
         let sites = self.report.deployed.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
-        let mut sites: Vec<_> = sites.collect();
-        sites.sort_by_key(|site| site.outcome.is_deployed());
-        let shown =
-            list_first(sites.iter().map(|site| format!("{} {}", site.domain, site.outcome)), MAX_SHOWN);
-        if sites.is_empty() { shown } else { format!(": {shown}") }
+        let (deployed, failed): (Vec<_>, Vec<_>) = sites.partition(|site| site.outcome.is_deployed());
+        let sites = failed.iter().chain(&deployed).map(|site| format!("{} {}", site.domain, site.outcome));
+        let shown = list_first(sites, MAX_SHOWN);
+        if shown.is_empty() { shown } else { format!(": {shown}") }
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn schedule<'a>(
     mut due: Vec<Candidate<'a>>,
     listing: &IndexedListing,
 ) -> (Vec<Candidate<'a>>, Vec<Candidate<'a>>) {
-    due.sort_by(|a, b| b.leaf.as_ref().map(Leaf::rank).cmp(&a.leaf.as_ref().map(Leaf::rank)));
+    due.sort_unstable_by(|a, b| b.leaf.as_ref().map(Leaf::rank).cmp(&a.leaf.as_ref().map(Leaf::rank)));
     let mut taken = HashSet::new();
     due.into_iter().partition(|lineage| {
         let resources = resources(lineage, listing);

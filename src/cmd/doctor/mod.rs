@@ -140,7 +140,7 @@ impl Doctor<'_> {
             }
         };
         inventory.visit(visitor, |error| report.warnings.push(error.to_string()));
-        lineages.sort_by(|a: &HostLineage, b| a.title.cmp(&b.title));
+        lineages.sort_by_cached_key(|lineage: &HostLineage| lineage.title.clone());
         for Account { settings, snapshot, .. } in &mut self.accounts {
             if let Some(snapshot) = snapshot {
                 snapshot.deployments = deployments.of_service(&settings.base_url.to_string());

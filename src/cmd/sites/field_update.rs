@@ -21,7 +21,8 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Collects the fields that only the file sets, and those that the command line names, without checking them.
 pub(super) fn read(args: &FieldArgs) -> Result<(Fields, Fields)> {
     let mut of_file = args.from.as_deref().map(read_file).transpose()?.unwrap_or_default();
-    let mut named: Fields = args.assignments.iter().cloned().collect();
+    let mut named = Fields::new();
+    named.extend(args.assignments.iter().cloned());
     add_origins(&args.origins, &mut named, &of_file)?;
     of_file.retain(|name, _| !named.contains_key(name));
     Ok((of_file, named))

@@ -99,10 +99,10 @@ struct FieldChange {
 /// service.
 fn changes(before: &Fields, after: &Fields, named: &Fields) -> Vec<FieldChange> {
     let known = FIELDS.iter().map(|(field, _)| *field).chain(["cname", "domain", "enabled"]);
-    let fields: BTreeSet<&str> = named.keys().map(String::as_str).chain(known).collect();
+    let fields: BTreeSet<String> = named.keys().cloned().chain(known.map(str::to_owned)).collect();
     let of = |map: &Fields, name: &str| map.get(name).cloned().unwrap_or_default();
     let change =
-        |name: &str| FieldChange { field: name.to_owned(), before: of(before, name), after: of(after, name) };
+        |name: String| FieldChange { before: of(before, &name), after: of(after, &name), field: name };
     fields.into_iter().map(change).filter(|change| change.before != change.after).collect()
 }
 

@@ -36,7 +36,7 @@ pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Line
     };
     inventory.visit(visitor, |error| errors.push(error));
     mark_superseded(&mut lineages, &deployments, now);
-    lineages.sort_by(|a, b| a.name.cmp(&b.name));
+    lineages.sort_by_cached_key(|lineage| lineage.name.clone());
     // Several entries may name a path that leads to no lineage.
     lineages.dedup_by(|a, b| a.name == b.name);
     (lineages, errors)

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use time::{Duration, OffsetDateTime};
 
-use super::fleet::{Fleet, LineageStatus, SiteStatus, Subject};
+use super::fleet::{Fleet, LineageStatus, SiteStatus};
 use crate::error::{CommandError, ErrorKind, Result, write_hint};
 use crate::file::{self, StagedFile};
 use crate::leaf::Leaf;
@@ -80,7 +80,8 @@ pub(super) fn format(fleet: &Fleet, check_level: u8, now: OffsetDateTime) -> Str
     let row = |lineage, site| (LineageStatus::subject(lineage, site), (lineage, site));
     let rows = fleet.lineages.iter().flat_map(|lineage| lineage.rows().map(move |site| row(lineage, site)));
     // A second series with the same labels would make the collector reject the whole file. The first one remains.
-    let series: BTreeMap<Subject<'_>, (&LineageStatus, Option<&SiteStatus>)> = rows.rev().collect();
+    let mut series = BTreeMap::new();
+    series.extend(rows.rev());
     let mut text = String::new();
     for Metric { name, help, value } in &METRICS {
         text += &header(name, help);
