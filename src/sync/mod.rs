@@ -58,10 +58,11 @@ pub(crate) fn run(options: &SyncOptions<'_>, context: &Context, progress: &Progr
     store.probe()?;
     std::thread::sleep(options.splay.mul_f64(fastrand::f64()));
 
-    let mut sync = Sync::new(&layers, options.shard, store.clone());
+    let examiner = Examiner::new(&layers, options.shard, store.clone());
+    let mut sync = Sync::default();
     let mut inventory = Inventory::gather(Some(&store), configuration)?;
     if let Some(selection) = &options.secrets {
-        let is_own = |source: &Source| sync.is_own(&state::lineage_name(source));
+        let is_own = |source: &Source| examiner.is_own(&state::lineage_name(source));
         let found = kubernetes::find(selection, &context.env, Deadline::after(layers.timeout()), is_own)?;
         found.lineages.into_iter().for_each(|source| inventory.add(source));
         // A shard may have none.
@@ -78,10 +79,10 @@ pub(crate) fn run(options: &SyncOptions<'_>, context: &Context, progress: &Progr
         ));
     }
     let mut errors = Vec::new();
-    inventory.visit(|member| sync.scan(member), |error| errors.push(error));
-    errors.retain(|error| error.damaged().is_none_or(|file| sync.is_own(&file.lineage)));
+    inventory.visit(|member| sync.scan(member, &examiner), |error| errors.push(error));
+    errors.retain(|error| error.damaged().is_none_or(|file| examiner.is_own(&file.lineage)));
     store.remove_unclaimed(sync.deployed_sites);
-    let mut summary = Runtime::new()?.block_on(sync.deploy(progress));
+    let mut summary = Runtime::new()?.block_on(sync.deploy(&examiner, progress));
     for error in errors {
         match error.damaged() {
             None => {
@@ -117,10 +118,11 @@ pub(crate) fn run_one(
     let Some(state) = store.read(&name).ok().flatten() else { return Ok(None) };
     let (mut others, _) = store.read_all();
     others.retain(|(other, _)| *other != name);
-    let mut sync = Sync::new(&layers, None, store);
-    sync.deployments = Deployments::of(&others);
-    sync.scan(Member { name, source: Ok(source.clone()), entry, state: Some(state), is_unclaimed: false });
-    Ok(Some(Runtime::new()?.block_on(sync.deploy(progress))))
+    let examiner = Examiner::new(&layers, None, store);
+    let mut sync = Sync { deployments: Deployments::of(&others), ..Sync::default() };
+    let member = Member { name, source: Ok(source.clone()), entry, state: Some(state), is_unclaimed: false };
+    sync.scan(member, &examiner);
+    Ok(Some(Runtime::new()?.block_on(sync.deploy(&examiner, progress))))
 }
 
 fn damaged(file: &DamagedFile) -> CommandError {
@@ -140,10 +142,9 @@ fn expired(lineage: &Candidate<'_>, at: OffsetDateTime) -> CommandError {
     ))
 }
 
-/// A run in progress.
+/// What the first pass finds.
+#[derive(Default)]
 struct Sync<'a> {
-    examiner: Examiner<'a>,
-    shard: Option<Shard>,
     /// The lineages of each account.
     accounts: Vec<(Arc<Settings>, Vec<Scanned<'a>>)>,
     /// The deployments of all lineages, in any shard.
@@ -154,30 +155,14 @@ struct Sync<'a> {
 }
 
 impl<'a> Sync<'a> {
-    fn new(layers: &'a Layers<'a>, shard: Option<Shard>, store: Store) -> Self {
-        Self {
-            examiner: Examiner::new(layers, store),
-            shard,
-            accounts: Vec::new(),
-            deployments: Deployments::default(),
-            deployed_sites: 0,
-            summary: Summary::default(),
-        }
-    }
-
-    /// Whether a lineage belongs to the shard.
-    fn is_own(&self, name: &str) -> bool {
-        self.shard.is_none_or(|shard| shard.contains(name))
-    }
-
-    fn scan(&mut self, member: Member<'a>) {
-        let is_own = self.is_own(&member.name);
+    fn scan(&mut self, member: Member<'a>, examiner: &Examiner<'a>) {
+        let is_own = examiner.is_own(&member.name);
         if let Some(state) = &member.state {
             self.deployments.add(&member.name, state);
             if let Some(service) = state.sites_service() {
                 self.deployed_sites += state.sites.len();
                 let hosts = state.sites.iter().map(|site| site.domain.host());
-                if is_own && let Err(error) = self.examiner.store.claim(service, hosts, &member.name) {
+                if is_own && let Err(error) = examiner.store.claim(service, hosts, &member.name) {
                     log::debug!("{error}");
                 }
             }
@@ -194,7 +179,7 @@ impl<'a> Sync<'a> {
                 "{name} is left alone, because no [[lineage]] entry is for its account; to forget it, run `edgecert status --forget {name}`"
             ));
         }
-        match self.examiner.scan(member) {
+        match examiner.scan(member) {
             Ok(Some((settings, lineage))) => {
                 match self.accounts.iter_mut().find(|(other, _)| other.is_same_service(&settings)) {
                     Some((_, lineages)) => lineages.push(lineage),
@@ -207,10 +192,10 @@ impl<'a> Sync<'a> {
     }
 
     /// Lists each account once, all at the same time, and deploys or checks each lineage as needed.
-    async fn deploy(self, progress: &Progress) -> Summary {
+    async fn deploy(self, examiner: &Examiner<'a>, progress: &Progress) -> Summary {
         progress(Phase::Reading);
         let stores = Arc::default();
-        let Self { examiner, accounts, deployments, mut summary, .. } = self;
+        let Self { accounts, deployments, mut summary, .. } = self;
         let lists = accounts.iter().map(|(settings, _)| list_account(settings, &deployments, &stores));
         let lists = join_all(lists).await.into_iter().zip(accounts);
         let lists = lists.filter_map(|(account, (_, lineages))| {
@@ -237,7 +222,7 @@ impl<'a> Sync<'a> {
             // Deployments wait for this.
             let deadline = Deadline::after(account.settings.timeout / 3);
             let number = checks.len();
-            let checked = check::run(checks, &account.clients, &examiner, deadline, now).await;
+            let checked = check::run(checks, &account.clients, examiner, deadline, now).await;
             let checked = checked.map_err(|error| summary.add_unreached(&error, number)).unwrap_or_default();
             for (check, report) in checked {
                 let (result, lineage) = (check.result(), check.lineage);
@@ -256,7 +241,7 @@ impl<'a> Sync<'a> {
         progress(Phase::Lineages { done, total });
         // Several deployments at once have no common phase.
         let progress_of_each: &Progress = if total == 1 { progress } else { &|_| {} };
-        let workers = Workers { examiner: &examiner, progress: progress_of_each };
+        let workers = Workers { examiner, progress: progress_of_each };
         let mut on_done = |Candidate { name, reason, .. }: Candidate<'_>, result, report| {
             done += 1;
             progress(Phase::Lineages { done, total });

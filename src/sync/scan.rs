@@ -23,7 +23,7 @@ use crate::names::{Domain, Names};
 use crate::report::Report;
 use crate::settings::{Layer, Layers, LineageEntry, Settings};
 use crate::source::Source;
-use crate::state::{LineageState, RunOptions, SiteState, Store};
+use crate::state::{LineageState, RunOptions, Shard, SiteState, Store};
 use crate::text::rfc3339;
 
 /// What the first pass keeps of a lineage.
@@ -86,6 +86,8 @@ pub(super) enum Reason {
 /// Examines lineages one by one.
 pub(super) struct Examiner<'a> {
     layers: &'a Layers<'a>,
+    /// The part of the lineages to process; `None` means all.
+    shard: Option<Shard>,
     pub(super) store: Store,
     resolved: RefCell<Resolved>,
 }
@@ -94,8 +96,13 @@ pub(super) struct Examiner<'a> {
 type Resolved = HashMap<Option<*const LineageEntry>, Vec<(Layer, Arc<Settings>)>>;
 
 impl<'a> Examiner<'a> {
-    pub(super) fn new(layers: &'a Layers<'a>, store: Store) -> Self {
-        Self { layers, store, resolved: RefCell::default() }
+    pub(super) fn new(layers: &'a Layers<'a>, shard: Option<Shard>, store: Store) -> Self {
+        Self { layers, shard, store, resolved: RefCell::default() }
+    }
+
+    /// Whether a lineage belongs to the shard.
+    pub(super) fn is_own(&self, name: &str) -> bool {
+        self.shard.is_none_or(|shard| shard.contains(name))
     }
 
     /// The first pass: finds the settings of a lineage, which name its account. `None`: its files are missing, and
@@ -275,7 +282,7 @@ mod tests {
         let (flags, env) = (Layer::default(), env.into_iter().collect());
         let file = settings::read_configuration(Some(&path), &env);
         let layers = Layers::new(&flags, &env, &file);
-        let examiner = Examiner::new(&layers, Store::at(directory.path()));
+        let examiner = Examiner::new(&layers, None, Store::at(directory.path()));
         test(directory.path(), &examiner, &file.lineages[0]);
     }
 
