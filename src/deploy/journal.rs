@@ -254,8 +254,8 @@ impl Journal {
 
     /// Records that other lineages supersede this one on all its sites, which the report lists. Nothing remains
     /// pending.
-    pub(crate) async fn supersede(&mut self, leaf: Leaf, report: &mut Report) {
-        self.leaf = Some(leaf);
+    pub(crate) async fn supersede(&mut self, leaf: Option<Leaf>, report: &mut Report) {
+        self.leaf = leaf;
         self.begin(report);
         self.finish(Ok(()), report).await;
     }

@@ -161,15 +161,14 @@ impl<'a> Check<'_, 'a> {
             return Ok(());
         }
         let opened = examiner.open(lineage, Deadline::after(LOCK_TIMEOUT), report).await?;
-        let Some((mut journal, _)) = opened.filter(|(_, now)| !now.has_newer_run(lineage)) else {
+        let Some((mut journal, _)) = opened.filter(|(_, now)| now.begun == lineage.begun) else {
             return Ok(());
         };
-        match &lineage.leaf {
-            Some(leaf) if self.is_superseded => {
-                report.deployed.sites.clone_from(&self.superseded);
-                journal.supersede(leaf.clone(), report).await;
-            }
-            _ => journal.update(|state| self.apply(state, now), report),
+        if self.is_superseded {
+            report.deployed.sites.clone_from(&self.superseded);
+            journal.supersede(lineage.leaf.clone(), report).await;
+        } else {
+            journal.update(|state| self.apply(state, now), report);
         }
         Ok(())
     }

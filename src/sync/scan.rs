@@ -53,7 +53,8 @@ pub(super) struct Candidate<'a> {
     pub(super) sites: Vec<SiteState>,
     /// When a deployment or `sync` last looked at its edges; `None` if it was never deployed.
     pub(super) edge_seen_at: Option<OffsetDateTime>,
-    /// When the last run began; `None` if it was never deployed.
+    /// When the last run began; `None` if it was never deployed. If it differs under the lock, another run has begun since;
+    /// it may even be earlier, because the clock was set back in between.
     pub(super) begun: Option<OffsetDateTime>,
     /// Why it is deployed, or cannot be; `None` if only what the service lists or the edges serve can be a reason.
     pub(super) reason: Option<Reason>,
@@ -233,12 +234,6 @@ impl<'a> Candidate<'a> {
     /// Whether it is for a site that its leaf covers, or was deployed to.
     pub(super) fn is_for(&self, domain: &Domain) -> bool {
         self.options.domains.is_empty() || self.options.domains.contains(domain)
-    }
-
-    /// Whether another run has begun since an earlier examination.
-    pub(super) fn has_newer_run(&self, earlier: &Self) -> bool {
-        // Not `>`: the clock may have been set back in between.
-        self.begun != earlier.begun
     }
 }
 

@@ -142,7 +142,7 @@ impl<'a> Workers<'_, 'a> {
         let opened = self.examiner.open(scanned, deadline, report).await?;
         let Some((mut journal, lineage)) = opened else { return Ok(Ended::Done(None)) };
         if use_snapshot {
-            if lineage.has_newer_run(scanned) || lineage.options.domains != scanned.options.domains {
+            if lineage.begun != scanned.begun || lineage.options.domains != scanned.options.domains {
                 return Ok(Ended::Deferred);
             }
             journal.expected_names =
