@@ -47,9 +47,17 @@ pub(super) fn decide<'c, 'a>(
         }
     }
     let is_superseded = kept.is_empty() && !superseded.is_empty();
-    let reached = reached_sites(&lineage, account, deployments);
-    let reached = reached.filter(|(site, leaf)| leaf.not_after >= now && superseded_by(site, leaf).is_none());
-    let reached = reached.map(|(site, leaf)| CheckedSite { site, reached_with: Some(leaf), view: None });
+    // The sites that the lineage was not asked for, but reached through a record that they share with its own sites. As
+    // long as the record may hold the leaf that reached one, other lineages are superseded there.
+    let reached = lineage.sites.iter().filter_map(|known| {
+        if lineage.is_for(&known.domain) || !known.outcome.is_bound() {
+            return None;
+        }
+        let site = account.site(known.domain.host()).filter(|site| site.cert_id == known.cert_id)?;
+        let leaf = deployments.leaf_on(&known.domain, &lineage.name)?;
+        let is_kept = leaf.not_after >= now && superseded_by(site, leaf).is_none();
+        is_kept.then_some(CheckedSite { site, reached_with: Some(leaf), view: None })
+    });
     let reached: Vec<_> = reached.collect();
     let is_recorded_as = |domain: &Domain, outcome: Outcome| {
         recorded.get(domain.host()).is_some_and(|known| known.outcome == outcome)
@@ -159,21 +167,6 @@ fn change(site: &Site, deployed: &SiteState, account: &IndexedListing) -> Option
     }
     let is_unconfirmed = deployed.outcome == Outcome::Uploaded && !site.config_synced;
     is_unconfirmed.then(|| format!("the push to {domain} was never confirmed"))
-}
-
-/// The sites that the lineage was not asked for, but reached through a record that they share with its own sites, each with
-/// the leaf that reached it. As long as the record may hold it, other lineages are superseded there.
-fn reached_sites<'c>(
-    lineage: &Candidate<'_>,
-    account: &'c IndexedListing,
-    deployments: &'c ServiceDeployments,
-) -> impl Iterator<Item = (&'c Site, &'c Leaf)> {
-    let reached =
-        lineage.sites.iter().filter(|known| !lineage.is_for(&known.domain) && known.outcome.is_bound());
-    reached.filter_map(|known| {
-        let site = account.site(known.domain.host()).filter(|site| site.cert_id == known.cert_id)?;
-        Some((site, deployments.leaf_on(&known.domain, &lineage.name)?))
-    })
 }
 
 /// Whether the turn of a lineage to have its edges checked has come. Each lineage has its own time within the period,
