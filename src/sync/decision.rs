@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use super::check::{Check, CheckedSite};
 use super::scan::{Candidate, Reason};
-use crate::api::{Gap, Site};
+use crate::api::Site;
 use crate::leaf::Leaf;
 use crate::names::Domain;
 use crate::outcome::Outcome;
@@ -81,10 +81,29 @@ pub(super) fn decide<'c, 'a>(
             return Check { superseded, is_superseded, is_settled, ..Check::new(lineage) };
         }
     }
-    let drift = || drift(&lineage, account, gap, &recorded, &kept, !superseded.is_empty());
-    let reason = lineage.reason.clone().or_else(|| drift().map(Reason::Drifted));
+    let has_any = !kept.is_empty() || !superseded.is_empty();
+    // By hand, `--skip-unmatched` is for one run; afterwards, nothing has drifted.
+    let skipped = lineage.sites.iter().filter(|site| site.outcome == Outcome::Skipped);
+    let skipped: Vec<&Domain> = skipped.map(|site| &site.domain).collect();
+    let is_missing = if lineage.options.domains.is_empty() {
+        !has_any && (skipped.is_empty() || skipped.len() < lineage.sites.len())
+    } else {
+        let mut domains = lineage.options.domains.iter();
+        domains.any(|domain| account.site(domain.host()).is_none() && !skipped.contains(&domain))
+    };
+    // Why it has to be deployed again; `None` if the service lists its sites as the last deployment left them.
+    let drift = if !has_any && recorded.values().any(|site| site.outcome.is_bound()) {
+        Some("the account no longer has its sites".to_owned())
+    } else if is_missing && !lineage.settings.skip_unmatched {
+        Some("a site is missing".to_owned())
+    } else {
+        let mut changes =
+            kept.iter().filter_map(|site| change(site, recorded.get(site.domain.host()).copied(), account));
+        gap.map(ToString::to_string).or_else(|| changes.next())
+    };
     let until = lineage.leaf.as_ref().map(|leaf| leaf.not_after);
     let expired = until.filter(|until| *until < now && !kept.is_empty()).map(Reason::Expired);
+    let reason = lineage.reason.clone().or(drift.map(Reason::Drifted)).or(expired);
     let is_due = is_due(&lineage, now);
     let are_checked = lineage.settings.verify != Verify::Off && !lineage.settings.verify_every.is_zero();
     // Even if a push is pending: it may be stuck.
@@ -95,10 +114,10 @@ pub(super) fn decide<'c, 'a>(
     };
     let own = kept.into_iter().map(|site| CheckedSite { site, reached_with: None, view: None });
     let mut sites: Vec<_> = own.chain(reached).filter(is_to_check).collect();
-    if let Some(reason) = reason.or(expired) {
+    if reason.is_some() {
         // A deployment does not look at the sites that an earlier one only reached.
         sites.retain(|site| site.reached_with.is_some());
-        let lineage = Candidate { reason: Some(reason), ..lineage };
+        let lineage = Candidate { reason, ..lineage };
         return Check { sites, ..Check::new(lineage) };
     }
     let is_settled = sites.is_empty() && is_recorded;
@@ -116,41 +135,10 @@ pub(super) fn sites_of<'c>(lineage: &Candidate<'_>, account: &'c IndexedListing)
     domains.iter().filter_map(|domain| account.site(domain.host())).collect()
 }
 
-/// Why a lineage that was deployed has to be deployed again; `None` if the service lists its sites as it left them.
-fn drift(
-    lineage: &Candidate<'_>,
-    account: &IndexedListing,
-    gap: Option<&Gap>,
-    recorded: &HashMap<&str, &SiteState>,
-    sites: &[&Site],
-    has_superseded: bool,
-) -> Option<String> {
-    let has_any = !sites.is_empty() || has_superseded;
-    if !has_any && recorded.values().any(|site| site.outcome.is_bound()) {
-        return Some("the account no longer has its sites".into());
-    }
-    // By hand, `--skip-unmatched` is for one run; afterwards, nothing has drifted.
-    let skipped = lineage.sites.iter().filter(|site| site.outcome == Outcome::Skipped);
-    let skipped: Vec<&Domain> = skipped.map(|site| &site.domain).collect();
-    let is_missing = if lineage.options.domains.is_empty() {
-        !has_any && (skipped.is_empty() || skipped.len() < lineage.sites.len())
-    } else {
-        let mut domains = lineage.options.domains.iter();
-        domains.any(|domain| account.site(domain.host()).is_none() && !skipped.contains(&domain))
-    };
-    if is_missing && !lineage.settings.skip_unmatched {
-        return Some("a site is missing".into());
-    }
-    let change = |site: &&Site| match recorded.get(site.domain.host()) {
-        Some(known) => change(site, known, account),
-        None => Some(format!("{} is a new site", site.domain)),
-    };
-    gap.map(ToString::to_string).or_else(|| sites.iter().find_map(change))
-}
-
-/// How a site differs from what was deployed to it.
-fn change(site: &Site, deployed: &SiteState, account: &IndexedListing) -> Option<String> {
+/// How a site differs from what was deployed to it, if anything was.
+fn change(site: &Site, deployed: Option<&SiteState>, account: &IndexedListing) -> Option<String> {
     let domain = &site.domain;
+    let Some(deployed) = deployed else { return Some(format!("{domain} is a new site")) };
     if deployed.outcome == Outcome::Superseded {
         return Some(format!("{domain} is no longer superseded"));
     }
