@@ -210,7 +210,7 @@ impl<'a> Check<'_, 'a> {
             return;
         }
         let checked = self.sites.iter().find(|checked| checked.site.domain == known.domain);
-        if checked.is_none() && known.outcome == Outcome::Stale && !self.lineage.is_for(&known.domain) {
+        if checked.is_none() && known.outcome == Outcome::Stale && !self.lineage.is_for(known) {
             // It is no longer reached, the leaf has expired, or its edge serves no certificate any more.
             (known.outcome, known.detail) = (Outcome::Synced, None);
             known.edge = EdgeMemory::default();

@@ -50,7 +50,7 @@ pub(super) fn decide<'c, 'a>(
     // The sites that the lineage was not asked for, but reached through a record that they share with its own sites. As
     // long as the record may hold the leaf that reached one, other lineages are superseded there.
     let reached = lineage.sites.iter().filter_map(|known| {
-        if lineage.is_for(&known.domain) || !known.outcome.is_bound() {
+        if lineage.is_for(known) || !known.outcome.is_bound() {
             return None;
         }
         let site = account.site(known.domain.host()).filter(|site| site.cert_id == known.cert_id)?;
@@ -59,14 +59,11 @@ pub(super) fn decide<'c, 'a>(
         is_kept.then_some(CheckedSite { site, reached_with: Some(leaf), view: None })
     });
     let reached: Vec<_> = reached.collect();
-    let is_recorded_as = |domain: &Domain, outcome: Outcome| {
-        recorded.get(domain.host()).is_some_and(|known| known.outcome == outcome)
-    };
+    let is_recorded_as = |host: &str, outcome| recorded.get(host).is_some_and(|site| site.outcome == outcome);
     // One that is no longer reached has to be recorded as such.
-    let has_stale =
-        lineage.sites.iter().any(|known| known.outcome == Outcome::Stale && !lineage.is_for(&known.domain));
+    let has_stale = lineage.sites.iter().any(|site| site.outcome == Outcome::Stale && !lineage.is_for(site));
     let is_recorded =
-        superseded.iter().all(|site| is_recorded_as(&site.domain, Outcome::Superseded)) && !has_stale;
+        superseded.iter().all(|site| is_recorded_as(site.domain.host(), Outcome::Superseded)) && !has_stale;
     // One that may hide a site or a record of the lineage.
     let gap = account.listing().gaps().find(|gap| gap.may_hide(|domain| lineage.names.cover(domain)));
     // If it is superseded on each, these are all of its sites that are listed.
@@ -110,7 +107,7 @@ pub(super) fn decide<'c, 'a>(
     let may_be_checked = |site: &Site| are_checked && site.serves_https() && site.cert_id.is_some();
     // All of them if the lineage's turn has come, otherwise those not known to be served.
     let is_to_check = |CheckedSite { site, .. }: &CheckedSite<'_>| {
-        may_be_checked(site) && (is_due || !is_recorded_as(&site.domain, Outcome::Served))
+        may_be_checked(site) && (is_due || !is_recorded_as(site.domain.host(), Outcome::Served))
     };
     let own = kept.into_iter().map(|site| CheckedSite { site, reached_with: None, view: None });
     let mut sites: Vec<_> = own.chain(reached).filter(is_to_check).collect();

@@ -19,7 +19,7 @@ use crate::file::ReadError;
 use crate::hint::Hint;
 use crate::inventory::{self, Member};
 use crate::leaf::Leaf;
-use crate::names::{Domain, Names};
+use crate::names::Names;
 use crate::report::Report;
 use crate::settings::{Layer, Layers, LineageEntry, Settings};
 use crate::source::Source;
@@ -232,8 +232,8 @@ impl<'a> Candidate<'a> {
     }
 
     /// Whether it is for a site that its leaf covers, or was deployed to.
-    pub(super) fn is_for(&self, domain: &Domain) -> bool {
-        self.options.domains.is_empty() || self.options.domains.contains(domain)
+    pub(super) fn is_for(&self, site: &SiteState) -> bool {
+        self.options.domains.is_empty() || self.options.domains.contains(&site.domain)
     }
 }
 
