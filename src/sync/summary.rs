@@ -6,9 +6,7 @@ use std::iter::repeat_n;
 use serde::Serialize;
 
 use super::scan::Reason;
-use crate::api::Gap;
 use crate::clock;
-use crate::deploy;
 use crate::error::{CommandError, MAX_NAMED, first_names};
 use crate::hint::{Command, Place};
 use crate::outcome::Outcome;
@@ -72,18 +70,6 @@ impl Summary {
         report.set_place(Place { command: Command::Sync, ..Place::default() });
         report.fail(error);
         self.add(name, LineageResult::Failed, None, report);
-    }
-
-    /// Adds what the listing of an account may lack. If it is known to lack nothing but certain domains, the lineages
-    /// for these report it.
-    pub(super) fn add_gaps<'a>(&mut self, gaps: impl Iterator<Item = &'a Gap>) {
-        for gap in gaps {
-            if gap.may_hide(|_| false) {
-                self.errors.push(deploy::incomplete_listing(gap));
-            } else {
-                self.warnings.push(gap.to_string());
-            }
-        }
     }
 
     /// Adds the lineages of an account that cannot be listed. None of them was changed.
