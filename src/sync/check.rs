@@ -9,15 +9,12 @@ use time::OffsetDateTime;
 use super::scan::{Candidate, Examiner, Reason};
 use super::summary::LineageResult;
 use crate::api::Site;
-use crate::bundle;
-use crate::cert::KeyType;
 use crate::clock::Deadline;
 use crate::deploy::ClientCache;
 use crate::error::Result;
 use crate::leaf::Leaf;
 use crate::outcome::Outcome;
 use crate::report::{Report, SiteReport, SourceReport};
-use crate::settings::Verify;
 use crate::sightings::EdgeMemory;
 use crate::state::{LineageState, SiteState};
 use crate::text;
@@ -105,19 +102,6 @@ pub(super) async fn observe(checks: &mut [Check<'_, '_>], handshakes: &Handshake
         }))
     });
     observations.buffer_unordered(MAX_CONCURRENT).for_each(std::future::ready).await;
-}
-
-impl Candidate<'_> {
-    /// The type of its leaf's key, which saves handshakes if it is known.
-    fn key_type(&self) -> Option<KeyType> {
-        let leaf = self.leaf.as_ref()?;
-        let on_disk = bundle::load_chain(&self.source.files).ok()?.chain.ok()?.leaf;
-        (on_disk.fingerprint() == leaf.fingerprint).then_some(on_disk.public_key.key_type)
-    }
-
-    fn is_strict(&self) -> bool {
-        self.settings.verify == Verify::Require
-    }
 }
 
 impl<'a> Check<'_, 'a> {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 
 use crate::bundle;
+use crate::cert::KeyType;
 use crate::clock::Deadline;
 use crate::deploy::Journal;
 use crate::error::{CommandError, ErrorKind, Result};
@@ -21,7 +22,7 @@ use crate::inventory::{self, Member};
 use crate::leaf::Leaf;
 use crate::names::Names;
 use crate::report::Report;
-use crate::settings::{Layer, Layers, LineageEntry, Settings};
+use crate::settings::{Layer, Layers, LineageEntry, Settings, Verify};
 use crate::source::Source;
 use crate::state::{LineageState, RunOptions, Shard, SiteState, Store};
 use crate::text::rfc3339;
@@ -235,6 +236,18 @@ impl<'a> Candidate<'a> {
     pub(super) fn is_for(&self, site: &SiteState) -> bool {
         self.options.domains.is_empty() || self.options.domains.contains(&site.domain)
     }
+
+    /// Whether its sites must be verified.
+    pub(super) fn is_strict(&self) -> bool {
+        self.settings.verify == Verify::Require
+    }
+
+    /// The type of its leaf's key, which saves handshakes if it is known.
+    pub(super) fn key_type(&self) -> Option<KeyType> {
+        let leaf = self.leaf.as_ref()?;
+        let on_disk = bundle::load_chain(&self.source.files).ok()?.chain.ok()?.leaf;
+        (on_disk.fingerprint() == leaf.fingerprint).then_some(on_disk.public_key.key_type)
+    }
 }
 
 /// What the certificate file of a lineage holds.
@@ -264,7 +277,7 @@ mod tests {
 
     use super::*;
     use crate::outcome::{ChangedRecords, Outcome};
-    use crate::settings::{self, Verify};
+    use crate::settings;
     use crate::state::fixture::served;
     use crate::state::{Given, Origin};
 
