@@ -49,18 +49,11 @@ crate::text::display_as_serialized!(LineageResult);
 
 impl Summary {
     /// Adds a lineage, with the reason for which it was deployed. Of one that is unchanged, only warnings are reported.
-    pub(super) fn add(
-        &mut self,
-        name: &str,
-        result: LineageResult,
-        reason: Option<Reason>,
-        mut report: Report,
-    ) {
+    pub(super) fn add(&mut self, name: &str, result: LineageResult, reason: Option<Reason>, report: Report) {
         self.results.push(result);
         if result == LineageResult::Unchanged {
             return self.warnings.extend(report.warnings.iter().map(|warning| format!("{name}: {warning}")));
         }
-        report.deployed.lineage = Some(name.to_owned());
         self.lineages.push(LineageReport { name: name.to_owned(), result, reason, report });
     }
 
@@ -97,6 +90,7 @@ impl Summary {
             for error in lineage.errors().iter().filter(|error| !is_known(error)) {
                 report.fail(error.of_lineage(name));
             }
+            lineage.deployed.lineage = Some(name.clone());
             lineage.set("name", name);
             lineage.set("state", *result);
             lineage.set("reason", reason.as_ref().map(ToString::to_string));
