@@ -5,7 +5,6 @@
 //! the same path as in `deploy`. Nothing here prints.
 
 mod check;
-mod decision;
 mod scan;
 mod summary;
 mod workers;
@@ -17,7 +16,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use time::OffsetDateTime;
 
-use self::decision::decide;
+use self::check::decide;
 use self::scan::{Candidate, Examiner, Reason, Scanned};
 use self::summary::LineageResult;
 pub(crate) use self::summary::Summary;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
 
-use super::decision::sites_of;
+use super::check::sites_of;
 use super::scan::{Candidate, Examiner, Reason};
 use super::summary::LineageResult;
 use crate::bundle;

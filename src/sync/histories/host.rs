@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use time::{Duration, OffsetDateTime};
 
-use super::super::check::Check;
-use super::super::decision::decide;
+use super::super::check::{Check, decide};
 use super::super::scan::{Candidate, LeafOnDisk, Reason, Scanned};
 use super::super::workers::schedule;
 use super::invariants::{BeforeDeployment, DeployedLeaf, Sent};

@@ -1,24 +1,20 @@
 //! Decisions on lineages, and what their checks record.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use time::macros::datetime;
 
 use super::*;
 use crate::api::{Gap, List, Listing, Record};
-use crate::clock::Deadline;
-use crate::leaf::Leaf;
 use crate::outcome::ChangedRecords;
 use crate::runtime::Runtime;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::fixture::served;
-use crate::state::{Deployments, LineageState, Origin, RunOptions};
-use crate::sync::check::observe;
+use crate::state::{Deployments, Origin, RunOptions};
 use crate::sync::scan::{LeafOnDisk, Scanned};
+use crate::verify::OtherLeaf;
 use crate::verify::fixture::Shown;
-use crate::verify::{EdgeView, Handshakes, OtherLeaf};
 use Outcome::{Misbound, Queued, Served, Skipped, Stale, Superseded, Synced, Uploaded};
 
 const NOW: OffsetDateTime = datetime!(2026-06-01 00:00 UTC);
