@@ -50,26 +50,20 @@ pub(super) fn schedule<'a>(
     due.sort_unstable_by(|a, b| b.leaf.as_ref().map(Leaf::rank).cmp(&a.leaf.as_ref().map(Leaf::rank)));
     let mut taken = HashSet::new();
     due.into_iter().partition(|lineage| {
-        let resources = resources(lineage, listing);
+        let mut resources = HashSet::new();
+        for site in sites_of(lineage, listing) {
+            resources.insert(Resource::Site(site.id));
+            let stored = listing.records_stored_for(site.domain.host()).map(|record| record.id);
+            resources.extend(site.cert_id.into_iter().chain(stored).map(Resource::Record));
+        }
+        // The service binds them to any record that is created.
+        let covered = listing.sites_covered_by(&lineage.names);
+        let unbound = covered.into_iter().filter(|site| site.is_unbound());
+        resources.extend(unbound.map(|site| Resource::Site(site.id)));
         let is_independent = resources.is_disjoint(&taken);
         taken.extend(resources);
         is_independent
     })
-}
-
-/// The sites and records that a deployment of a lineage may change.
-fn resources(lineage: &Candidate<'_>, listing: &IndexedListing) -> HashSet<Resource> {
-    let mut resources = HashSet::new();
-    for site in sites_of(lineage, listing) {
-        resources.insert(Resource::Site(site.id));
-        let stored = listing.records_stored_for(site.domain.host()).map(|record| record.id);
-        resources.extend(site.cert_id.into_iter().chain(stored).map(Resource::Record));
-    }
-    // The service binds them to any record that is created.
-    let covered = listing.sites_covered_by(&lineage.names);
-    let unbound = covered.into_iter().filter(|site| site.is_unbound());
-    resources.extend(unbound.map(|site| Resource::Site(site.id)));
-    resources
 }
 
 /// How the work on a lineage ended.
