@@ -10,9 +10,9 @@ use time::OffsetDateTime;
 
 use super::scan::{Candidate, Examiner, Reason};
 use super::summary::LineageResult;
+use super::workers::ListedAccount;
 use crate::api::Site;
 use crate::clock::Deadline;
-use crate::deploy::ClientCache;
 use crate::error::Result;
 use crate::leaf::Leaf;
 use crate::names::Domain;
@@ -209,22 +209,22 @@ fn is_due(lineage: &Candidate<'_>, now: OffsetDateTime) -> bool {
     lineage.edge_seen_at.is_none_or(|seen| turn(now) != turn(seen))
 }
 
-/// Checks lineages until the deadline, and returns each with a report, whose sites are those on which other lineages
+/// Checks lineages of an account, and returns each with a report, whose sites are those on which other lineages
 /// supersede it, if these are all. Those that have to be deployed after all have a reason. The order is random, so that
 /// edges which do not respond cannot keep the same lineages from being checked in every run.
 pub(super) async fn run<'c, 'a>(
     mut checks: Vec<Check<'c, 'a>>,
-    clients: &ClientCache,
+    account: &ListedAccount,
     examiner: &Examiner<'a>,
-    deadline: Deadline,
     now: OffsetDateTime,
 ) -> Result<Vec<(Check<'c, 'a>, Report)>> {
     if checks.is_empty() {
         return Ok(Vec::new());
     }
-    let handshakes = clients.handshakes()?;
     fastrand::shuffle(&mut checks);
-    observe(&mut checks, handshakes, deadline).await;
+    // Deployments wait for this.
+    let deadline = Deadline::after(account.settings.timeout / 3);
+    observe(&mut checks, account.clients.handshakes()?, deadline).await;
     let recorded = checks.into_iter().map(async |mut check| {
         check.conclude();
         let mut report = Report::new("deploy");

@@ -16,7 +16,6 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use time::OffsetDateTime;
 
-use self::check::decide;
 use self::scan::{Candidate, Examiner, Reason, Scanned};
 use self::summary::LineageResult;
 pub(crate) use self::summary::Summary;
@@ -219,16 +218,14 @@ impl<'a> Sync<'a> {
             for lineage in lineages {
                 let name = lineage.name.clone();
                 let examined = examiner.examine(lineage, &account.settings);
-                match examined.map(|lineage| Some(decide(lineage?, listing, deployments, now))) {
+                match examined.map(|lineage| Some(check::decide(lineage?, listing, deployments, now))) {
                     Ok(Some(check)) if check.is_settled => summary.results.push(check.result()),
                     Ok(check) => checks.extend(check),
                     Err(error) => summary.add_failed(&name, error),
                 }
             }
-            // Deployments wait for this.
-            let deadline = Deadline::after(account.settings.timeout / 3);
             let number = checks.len();
-            let checked = check::run(checks, &account.clients, examiner, deadline, now).await;
+            let checked = check::run(checks, account, examiner, now).await;
             let checked = checked.map_err(|error| summary.add_unreached(&error, number)).unwrap_or_default();
             for (check, report) in checked {
                 let (result, lineage) = (check.result(), check.lineage);
