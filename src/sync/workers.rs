@@ -142,11 +142,20 @@ impl<'a> Workers<'_, 'a> {
             journal.expected_names =
                 Some(scanned.leaf.as_ref().map(|leaf| leaf.names.clone()).unwrap_or_default());
         }
+        // The client may have been replacing them, so they are read again.
         if lineage.reason == Some(Reason::FilesMissing)
-            && let Some(error) = missing_files(&lineage, deadline).await
+            && let Err(file) = bundle::load_settled(lineage.source.files.clone(), deadline, false).await
+            && file.is_missing()
         {
             journal.update(|state| state.mark_missing(clock::now()), report);
-            report.fail(error);
+            let (name, path) = (&lineage.name, text::path(&file.path));
+            let message = format!(
+                "the files of the lineage are missing ({path}: {}); the deployed certificate stays in place",
+                file.reason
+            );
+            let hint =
+                format!("restore the files, or run `edgecert status --forget {name}`; this is reported once");
+            report.fail(CommandError::new(ErrorKind::NoInput, message).class("files missing").hint(hint));
             return Ok(Ended::Done(Some(LineageResult::Gone)));
         }
         let deployment = Deployment {
@@ -172,19 +181,4 @@ impl<'a> Workers<'_, 'a> {
         }
         Ok(Ended::Done(Some(LineageResult::of(report))))
     }
-}
-
-/// Reads files again that were missing in the scan, because the client may have been replacing them. The error if they
-/// are still missing.
-async fn missing_files(lineage: &Candidate<'_>, deadline: Deadline) -> Option<CommandError> {
-    let file = bundle::load_settled(lineage.source.files.clone(), deadline, false).await.err()?;
-    let (lineage, path) = (&lineage.name, text::path(&file.path));
-    let message = format!(
-        "the files of the lineage are missing ({path}: {}); the deployed certificate stays in place",
-        file.reason
-    );
-    let hint =
-        format!("restore the files, or run `edgecert status --forget {lineage}`; this is reported once");
-    file.is_missing()
-        .then(|| CommandError::new(ErrorKind::NoInput, message).class("files missing").hint(hint))
 }
