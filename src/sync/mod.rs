@@ -217,8 +217,8 @@ impl<'a> Sync<'a> {
             let (mut due, mut checks) = (Vec::new(), Vec::new());
             for lineage in lineages {
                 let name = lineage.name.clone();
-                let examined = examiner.examine(lineage, &account.settings);
-                match examined.map(|lineage| Some(check::decide(lineage?, listing, deployments, now))) {
+                let candidate = examiner.examine(lineage, &account.settings);
+                match candidate.map(|lineage| Some(check::decide(lineage?, listing, deployments, now))) {
                     Ok(Some(check)) if check.is_settled => summary.results.push(check.result()),
                     Ok(check) => checks.extend(check),
                     Err(error) => summary.add_failed(&name, error),
