@@ -46,25 +46,18 @@ pub(crate) struct Holder {
 impl RecordMemory {
     /// Adds a leaf that a run stored, or only saw at the edge. Its records hold nothing else; those that may hold it may
     /// still hold another leaf.
-    fn add(
-        &mut self,
-        service: &str,
-        leaf: &Leaf,
-        at: OffsetDateTime,
-        ChangedRecords { stored, maybe_stored, .. }: &ChangedRecords,
-        is_seen: bool,
-    ) {
+    fn add(&mut self, service: &str, leaf: &Leaf, at: OffsetDateTime, new: &ChangedRecords, is_seen: bool) {
         for known in self.leaves.iter_mut().filter(|known| known.service == service) {
-            known.records.retain(|holder| !stored.contains(&holder.id));
+            known.records.retain(|holder| !new.stored.contains(&holder.id));
         }
         let is_same = |known: &RememberedLeaf| known.service == service && known.leaf == *leaf;
         let mut entry = match self.leaves.iter().position(is_same) {
             Some(index) => self.leaves.remove(index),
             None => RememberedLeaf { service: service.into(), leaf: leaf.clone(), records: Vec::new() },
         };
-        entry.records.retain(|holder| !(holder.is_doubtful && maybe_stored.contains(&holder.id)));
-        let certain = stored.iter().map(|&id| Holder { id, at, is_doubtful: false, is_seen });
-        let doubtful = maybe_stored.difference(stored);
+        entry.records.retain(|holder| !(holder.is_doubtful && new.maybe_stored.contains(&holder.id)));
+        let certain = new.stored.iter().map(|&id| Holder { id, at, is_doubtful: false, is_seen });
+        let doubtful = new.maybe_stored.difference(&new.stored);
         let doubtful = doubtful.map(|&id| Holder { id, at, is_doubtful: true, is_seen: false });
         entry.records.extend(certain.chain(doubtful));
         self.leaves.push(entry);
