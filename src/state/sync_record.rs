@@ -69,11 +69,6 @@ impl SyncRecord {
         if self.unattended { Some(self.ended_at) } else { self.last_unattended }
     }
 
-    /// Returns the record that ended later.
-    fn newer<'a>(&'a self, other: Option<&'a Self>) -> &'a Self {
-        other.filter(|other| other.ended_at > self.ended_at).unwrap_or(self)
-    }
-
     /// Combines two shards: the earlier times, and the failure that has lasted longer.
     fn and(self, other: Self) -> Self {
         let since = |record: &Self| record.failing_since.unwrap_or(record.ended_at);
@@ -101,8 +96,8 @@ impl Store {
             Err(_) => None,
         };
         let full = read(&self.path(NAME), result.at).ok();
-        let before = own.as_ref().map(|own| own.newer(full.as_ref())).or(full.as_ref());
-        let json = serde_json::to_vec(&SyncRecord::after(before, result, unattended));
+        let before = [full, own].into_iter().flatten().max_by_key(|record| record.ended_at);
+        let json = serde_json::to_vec(&SyncRecord::after(before.as_ref(), result, unattended));
         // Runs that end at the same moment must not share the temporary file.
         Self::replace(&path, self.file(&name, &format!("{:x}", fastrand::u64(..))), json)
     }
@@ -124,8 +119,9 @@ impl Store {
         // Files with another number of shards are left over from an earlier setup.
         let newest = shards.max_by_key(|(_, record)| record.ended_at).map_or(ALL, |(shard, _)| *shard);
         let current = records.iter().filter(|(shard, _)| shard.of == newest.of);
-        let current = current.map(|(_, record)| record.newer(full).clone());
-        LastSync { record: current.reduce(SyncRecord::and), faults }
+        let current =
+            current.map(|(_, record)| full.filter(|full| full.ended_at > record.ended_at).unwrap_or(record));
+        LastSync { record: current.cloned().reduce(SyncRecord::and), faults }
     }
 }
 
