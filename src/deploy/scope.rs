@@ -1,7 +1,7 @@
 //! What a deployment is for: the sites of the account that must get the certificate, what is known of them before
 //! anything is sent, and the plan that follows. No I/O.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use time::OffsetDateTime;
@@ -83,7 +83,8 @@ impl<'l> Scope<'_, 'l> {
         let lists_none = listed.items.is_empty();
         let all = if lists_none { all() } else { None };
         let deployments = all.as_deref().unwrap_or(self.deployments);
-        let sites = deployments.missing_hosts(self.lineage, lists_none, |host| listing.site(host).is_some());
+        let deployed = deployments.hosts((!lists_none).then_some(self.lineage));
+        let sites: BTreeSet<&str> = deployed.filter(|host| listing.site(host).is_none()).collect();
         if sites.is_empty() {
             return Ok(());
         }

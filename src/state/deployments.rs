@@ -2,7 +2,7 @@
 //! of each site, to decide which of them is superseded.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use time::OffsetDateTime;
@@ -102,16 +102,11 @@ fn one<T>() -> Vec<T> {
 }
 
 impl ServiceDeployments {
-    /// The deployed sites that an account does not list: those of a lineage, or of all lineages if it lists none.
-    pub(crate) fn missing_hosts(
-        &self,
-        lineage: &str,
-        lists_none: bool,
-        is_listed: impl Fn(&str) -> bool,
-    ) -> BTreeSet<String> {
-        let is_own = |deployments: &[SiteDeployment]| deployments.iter().any(|site| site.lineage == lineage);
-        let known = self.sites.iter().filter(|(_, deployments)| lists_none || is_own(deployments));
-        known.map(|(host, _)| host.clone()).filter(|host| !is_listed(host)).collect()
+    /// The hosts of the sites to which a lineage was deployed; `None`: any lineage.
+    pub(crate) fn hosts(&self, lineage: Option<&str>) -> impl Iterator<Item = &str> {
+        let is_of = move |site: &SiteDeployment| lineage.is_none_or(|lineage| site.lineage == lineage);
+        let deployed = self.sites.iter().filter(move |(_, deployments)| deployments.iter().any(is_of));
+        deployed.map(|(host, _)| host.as_str())
     }
 
     /// The leaf that a lineage deployed to a site.
