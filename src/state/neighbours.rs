@@ -27,7 +27,7 @@ impl Store {
         hosts: impl IntoIterator<Item = &'h str>,
         lineage: &str,
     ) -> Result<(), WriteError> {
-        let (root, mut hosts) = (self.path(DIRECTORY), hosts.into_iter().peekable());
+        let (root, mut hosts) = (self.directory.join(DIRECTORY), hosts.into_iter().peekable());
         let directory = root.join(entry_name(service));
         if hosts.peek().is_some() && !directory.exists() {
             if !root.exists() {
@@ -46,7 +46,7 @@ impl Store {
                 return Err(WriteError::new(root, &io::Error::new(error.kind, error.reason)));
             }
         }
-        let temporary = self.path(&format!("{DIRECTORY}.{:x}", fastrand::u64(..)));
+        let temporary = self.directory.join(format!("{DIRECTORY}.{:x}", fastrand::u64(..)));
         let fill = || {
             create_directory(&temporary)?;
             for (name, state) in &states {
@@ -71,7 +71,7 @@ impl Store {
         hosts: impl IntoIterator<Item = &'h str>,
         own: (&str, Option<&LineageState>),
     ) -> (Deployments, Vec<StateError>) {
-        let root = self.path(DIRECTORY);
+        let root = self.directory.join(DIRECTORY);
         let (mut deployments, mut errors) = (Deployments::default(), Vec::new());
         let mut or_none = |names: Result<Vec<String>, StateError>| {
             names.map_err(|error| errors.push(error)).unwrap_or_default()
@@ -97,7 +97,7 @@ impl Store {
     pub(crate) fn remove_unclaimed(&self, claimed: usize) {
         let entries =
             |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-        let files: Vec<PathBuf> = entries(self.path(DIRECTORY)).flat_map(entries).collect();
+        let files: Vec<PathBuf> = entries(self.directory.join(DIRECTORY)).flat_map(entries).collect();
         if files.len() <= claimed {
             return;
         }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn file_of(store: &Store, host: &str) -> PathBuf {
-        store.path(DIRECTORY).join(entry_name(SERVICE)).join(entry_name(host))
+        store.directory.join(DIRECTORY).join(entry_name(SERVICE)).join(entry_name(host))
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
         store.claim(SERVICE, ["b.example"], "own").unwrap();
         assert_eq!(found(&store, "a.example"), ["first"], "made from the state files");
         assert!(found(&store, "b.example").is_empty());
-        let root = store.path(DIRECTORY);
+        let root = store.directory.join(DIRECTORY);
         store.claim_recorded(&root).expect("another run made it");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
         let error = Store::at(Path::new("/proc")).claim(SERVICE, ["a.example"], "own").unwrap_err();

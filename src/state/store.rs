@@ -23,7 +23,7 @@ use crate::text;
 /// A state directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
-    directory: PathBuf,
+    pub(crate) directory: PathBuf,
 }
 
 /// A failure to write a state file or the directory.
@@ -149,15 +149,6 @@ impl Store {
     /// Opens an existing directory.
     pub(crate) fn at(directory: &Path) -> Self {
         Self { directory: directory.to_owned() }
-    }
-
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    /// Path of a file.
-    pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.directory.join(name)
     }
 
     /// Syncs the directory, so that renames in it survive a power failure.

@@ -89,13 +89,13 @@ impl Store {
         unattended: bool,
     ) -> Result<(), WriteError> {
         let name = file_name(shard.unwrap_or(ALL));
-        let path = self.path(&name);
+        let path = self.directory.join(&name);
         let own = match read(&path, result.at) {
             Ok(own) => Some(own),
             Err(error @ StateError::NewerVersion { .. }) => return Err(WriteError::kept(path, &error)),
             Err(_) => None,
         };
-        let full = read(&self.path(NAME), result.at).ok();
+        let full = read(&self.directory.join(NAME), result.at).ok();
         let before = [full, own].into_iter().flatten().max_by_key(|record| record.ended_at);
         let json = serde_json::to_vec(&SyncRecord::after(before.as_ref(), result, unattended));
         // Runs that end at the same moment must not share the temporary file.
@@ -111,7 +111,7 @@ impl Store {
             names => names.map_err(|error| faults.push(error)).unwrap_or_default(),
         };
         for (name, shard) in names.iter().filter_map(|name| Some((name, shard_of(name)?))) {
-            let record = read(&self.path(name), now).map_err(|fault| faults.push(fault)).ok();
+            let record = read(&self.directory.join(name), now).map_err(|fault| faults.push(fault)).ok();
             records.extend(record.map(|record| (shard, record)));
         }
         let full = records.iter().find(|(shard, _)| *shard == ALL).map(|(_, record)| record);
@@ -243,7 +243,7 @@ mod tests {
             assert_eq!(found, expected.map(hour), "hour {at}");
         }
         // A record without the field.
-        let path = store.path("last-sync");
+        let path = store.directory.join("last-sync");
         let text = fs::read_to_string(&path).unwrap().replace(",\"unattended\":false", "");
         fs::write(&path, text).unwrap();
         assert!(!read(&path, hour(9)).unwrap().unattended);

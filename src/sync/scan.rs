@@ -148,7 +148,7 @@ impl<'a> Examiner<'a> {
         report: &mut Report,
     ) -> Result<Option<(Journal, Candidate<'a>)>> {
         let Candidate { name, source, entry, begun, .. } = lineage;
-        let directory = Some(self.store.directory());
+        let directory = Some(self.store.directory.as_path());
         let mut journal = Journal::open(name.clone(), source, directory, deadline, report).await?;
         // Without a record of this run the next `sync` would not finish it.
         if let Some(error) = journal.write_error.take() {
