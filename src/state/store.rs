@@ -264,21 +264,19 @@ impl Store {
         let file = file::open_regular(&path, options.write(true).create(true).truncate(false).mode(0o600));
         let file = file.map_err(failed)?;
         let mut is_waiting = false;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::Error(error)) => return Err(failed(error).into()),
-                Err(TryLockError::WouldBlock) if deadline.left().is_zero() => {
-                    return Err(LockError::Timeout { name: name.to_owned() });
-                }
-                Err(TryLockError::WouldBlock) => {
-                    if !std::mem::replace(&mut is_waiting, true) {
-                        log::info!("waiting for another run on {name}");
-                    }
-                    sleep(LOCK_PAUSE).await;
-                }
+        while let Err(error) = file.try_lock() {
+            if let TryLockError::Error(error) = error {
+                return Err(failed(error).into());
             }
+            if deadline.left().is_zero() {
+                return Err(LockError::Timeout { name: name.to_owned() });
+            }
+            if !std::mem::replace(&mut is_waiting, true) {
+                log::info!("waiting for another run on {name}");
+            }
+            sleep(LOCK_PAUSE).await;
         }
+        Ok(file)
     }
 
     /// Checks that files can be written. All runs use one file name, so that killed runs leave at most one file behind.
