@@ -146,14 +146,25 @@ impl LineageState {
     pub(crate) fn finish(
         &mut self,
         (exit_code, error): (u8, Option<String>),
-        sites: Vec<SiteState>,
+        mut sites: Vec<SiteState>,
         changed: &ChangedRecords,
         options: &RunOptions,
         now: OffsetDateTime,
     ) {
         self.remember(&sites, changed, now);
         if !sites.is_empty() {
-            self.replace_sites(sites);
+            let leaf = self.leaf.as_ref().map(|leaf| &leaf.fingerprint);
+            for site in sites.iter_mut().filter(|site| site.leaf.is_none()) {
+                site.leaf = leaf.cloned();
+            }
+            // A run with options given by hand leaves the other sites as they were.
+            if self.is_pending_by_hand() && self.sites_service() == self.service.as_deref() {
+                let reported: HashSet<&str> = sites.iter().map(|site| site.domain.host()).collect();
+                self.sites.retain(|site| !reported.contains(site.domain.host()));
+                sites.append(&mut self.sites);
+                sites.sort_by_cached_key(|site| site.domain.spelled().to_owned());
+            }
+            self.sites = sites;
             self.sites_service.clone_from(&self.service);
         }
         self.result = Some(RunResult { at: now, exit_code, error });
@@ -161,21 +172,6 @@ impl LineageState {
             self.last_success = Some(now);
             self.end_pending(options);
         }
-    }
-
-    /// Takes the sites that a run reported. One with options given by hand leaves the others as they were.
-    fn replace_sites(&mut self, mut sites: Vec<SiteState>) {
-        let leaf = self.leaf.as_ref().map(|leaf| leaf.fingerprint.clone());
-        for site in sites.iter_mut().filter(|site| site.leaf.is_none()) {
-            site.leaf.clone_from(&leaf);
-        }
-        if self.is_pending_by_hand() && self.sites_service() == self.service.as_deref() {
-            let reported: HashSet<&str> = sites.iter().map(|site| site.domain.host()).collect();
-            self.sites.retain(|site| !reported.contains(site.domain.host()));
-            sites.append(&mut self.sites);
-            sites.sort_by_cached_key(|site| site.domain.spelled().to_owned());
-        }
-        self.sites = sites;
     }
 
     /// Base URL of the service that `sites` belong to.
