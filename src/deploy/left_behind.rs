@@ -15,8 +15,8 @@ const DUE: Duration = Duration::days(14);
 pub(super) fn left_by_renewal(scope: &Scope<'_, '_>) -> Vec<String> {
     let Scope { lineage, names, account, deployments, .. } = scope;
     let is_left = |site: &Site, leaf: &StoredLeaf| {
-        let mut known = deployments.lineages_on(&site.domain);
-        leaf.lineage == *lineage && !names.cover(&site.domain) && known.all(|known| known == *lineage)
+        let mut known = deployments.on(&site.domain).iter();
+        leaf.lineage == *lineage && !names.cover(&site.domain) && known.all(|known| known.lineage == *lineage)
     };
     messages(account.sites.iter().copied(), deployments, is_left)
 }
@@ -28,7 +28,7 @@ pub(crate) fn left_behind(
     now: OffsetDateTime,
 ) -> Vec<String> {
     let is_due = |site: &Site, leaf: &StoredLeaf| {
-        leaf.leaf.not_after < now + DUE && deployments.lineages_on(&site.domain).next().is_none()
+        leaf.leaf.not_after < now + DUE && deployments.on(&site.domain).is_empty()
     };
     messages(listing.sites.items.iter(), deployments, is_due)
 }

@@ -109,15 +109,9 @@ impl ServiceDeployments {
         deployed.map(|(host, _)| host.as_str())
     }
 
-    /// The leaf that a lineage deployed to a site.
-    pub(crate) fn leaf_on(&self, site: &Domain, lineage: &str) -> Option<&Leaf> {
-        let mut deployed = self.sites.get(site.host())?.iter();
-        deployed.find(|known| known.lineage == lineage).map(|known| &*known.leaf)
-    }
-
-    /// The lineages that were deployed to a site by their last run.
-    pub(crate) fn lineages_on(&self, site: &Domain) -> impl Iterator<Item = &str> {
-        self.sites.get(site.host()).into_iter().flatten().map(|known| known.lineage.as_str())
+    /// What lineages deployed to a site by their last run.
+    pub(crate) fn on(&self, site: &Domain) -> &[SiteDeployment] {
+        self.sites.get(site.host()).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The leaves that a record may hold; several if responses to uploads were lost.
@@ -185,7 +179,7 @@ impl ServiceDeployments {
                 if is_later { other.is_maintained || is_held(other) } else { has_expired && is_held(other) };
             other.lineage != lineage && other.leaf.not_after >= now && is_provided
         };
-        self.sites.get(site.host())?.iter().filter(supersedes).max_by_key(|other| other.leaf.rank())
+        self.on(site).iter().filter(supersedes).max_by_key(|other| other.leaf.rank())
     }
 }
 
@@ -415,9 +409,12 @@ mod tests {
         let other: Domain = "b.example".parse().unwrap();
         assert!(known.superseding((&other, None), "first", &own, DAY_1).is_none());
         let site: Domain = "a.example".parse().unwrap();
-        assert_eq!(known.lineages_on(&site).collect::<Vec<_>>(), ["first", "second"]);
-        assert_eq!(known.lineages_on(&other).next(), None);
+        let lineages_on = |known: &ServiceDeployments, site| {
+            known.on(site).iter().map(|known| known.lineage.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(lineages_on(&known, &site), ["first", "second"]);
+        assert!(lineages_on(&known, &other).is_empty());
         let known = deployments([&states[0], &begin(None, own, DAY_1)]).of_service(SERVICE);
-        assert_eq!(known.lineages_on(&site).collect::<Vec<_>>(), ["first"]);
+        assert_eq!(lineages_on(&known, &site), ["first"]);
     }
 }

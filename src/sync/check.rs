@@ -98,7 +98,8 @@ pub(super) fn decide<'c, 'a>(
             return None;
         }
         let site = account.site(known.domain.host()).filter(|site| site.cert_id == known.cert_id)?;
-        let leaf = deployments.leaf_on(&known.domain, &lineage.name)?;
+        let mut deployed = deployments.on(&known.domain).iter();
+        let leaf = &*deployed.find(|deployed| deployed.lineage == lineage.name)?.leaf;
         let is_kept = leaf.not_after >= now && superseded_by(site, leaf).is_none();
         is_kept.then_some(CheckedSite { site, reached_with: Some(leaf), view: None })
     });
