@@ -84,9 +84,8 @@ impl Store {
         };
         own.1.iter().for_each(|state| deployments.add(own.0, state));
         for name in names.iter().filter(|name| *name != own.0) {
-            match self.read(name) {
-                Ok(state) => state.iter().for_each(|state| deployments.add(name, state)),
-                Err(error) => errors.push(error),
+            if let Some(state) = self.read(name).map_err(|error| errors.push(error)).unwrap_or_default() {
+                deployments.add(name, &state);
             }
         }
         (deployments, errors)
