@@ -40,11 +40,7 @@ pub(crate) fn lineage_name(source: &Source) -> String {
 
 /// A file name that begins with a readable name, and that no other ID has.
 fn unique_name(readable: &str, id: &[u8]) -> String {
-    let plain: String = readable
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' })
-        .take(60)
-        .collect();
+    let plain = text::file_name(readable, 60);
     let unique = text::hex(digest(&SHA256, id).as_ref().get(..5).unwrap_or_default());
     format!("{}-{unique}", plain.trim_start_matches('.'))
 }

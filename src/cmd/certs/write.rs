@@ -19,14 +19,10 @@ pub(super) struct Part<'a> {
 /// Maximum length of a file name without extensions; file systems allow 255 bytes.
 const MAX_NAME_LENGTH: usize = 200;
 
-/// Makes a file name from the first usable name, and replaces characters that a file system or a shell could misread.
+/// Makes a file name from the first usable name.
 pub(super) fn safe_name(names: &[Option<&str>], id: u64) -> String {
-    let safe = |name: &str| -> String {
-        let keep = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        let safe: String = name.trim().chars().map(keep).take(MAX_NAME_LENGTH).collect();
-        safe.trim_start_matches(['.', '-']).to_owned()
-    };
-    let mut usable = names.iter().flatten().map(|name| safe(name));
+    let safe = names.iter().flatten().map(|name| text::file_name(name.trim(), MAX_NAME_LENGTH));
+    let mut usable = safe.map(|name| name.trim_start_matches(['.', '-']).to_owned());
     usable
         .find(|name| name.contains(|c: char| c.is_ascii_alphanumeric()))
         .unwrap_or_else(|| format!("certificate-{id}"))
