@@ -71,9 +71,9 @@ pub(crate) fn read_regular(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadE
     within(path, max_bytes, opened.and_then(|opened| read_opened(&opened, max_bytes, READ_TIMEOUT)))
 }
 
-/// Opens a regular file, and fails for any other: opening or reading a pipe would block.
-pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    open(path, options).and_then(require_regular).map(|(file, _)| file)
+/// Opens a regular file, creating it for its owner only. Fails for any other: opening or reading a pipe would block.
+pub(crate) fn open_or_create(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    open(path, options.create(true).mode(0o600)).and_then(require_regular).map(|(file, _)| file)
 }
 
 /// A file and its metadata, so that these are read only once.

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::store::{create_directory, read_existing};
@@ -123,8 +122,7 @@ fn names_in(path: &Path) -> Result<Vec<String>, StateError> {
 fn add_name(directory: &Path, host: &str, lineage: &str) -> Result<(), WriteError> {
     let path = directory.join(entry_name(host));
     let add = || {
-        let mut options = OpenOptions::new();
-        let mut file = file::open_regular(&path, options.read(true).append(true).create(true).mode(0o600))?;
+        let mut file = file::open_or_create(&path, OpenOptions::new().read(true).append(true))?;
         // An empty list would take one more read.
         let mut known = Vec::with_capacity(1 << 10);
         if (&file).take(MAX_BYTES + 1).read_to_end(&mut known)? as u64 > MAX_BYTES {

@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -260,9 +260,7 @@ impl Store {
     pub(crate) async fn lock(&self, name: &str, deadline: Deadline) -> Result<File, LockError> {
         let path = self.file(name, "lock");
         let failed = |error: io::Error| WriteError::new(&path, &error);
-        let mut options = OpenOptions::new();
-        let file = file::open_regular(&path, options.write(true).create(true).truncate(false).mode(0o600));
-        let file = file.map_err(failed)?;
+        let file = file::open_or_create(&path, OpenOptions::new().append(true)).map_err(failed)?;
         let mut is_waiting = false;
         while let Err(error) = file.try_lock() {
             if let TryLockError::Error(error) = error {
