@@ -90,17 +90,15 @@ impl Given {
 
     /// What holds for later certificates after a run by hand.
     fn without_permissions(self) -> Self {
-        let settings =
-            Layer { rebind: None, allow_untrusted: None, skip_unmatched: None, ..self.settings.clone() };
-        Self { settings, ..self.without_guards() }
+        let settings = Layer { rebind: None, allow_untrusted: None, skip_unmatched: None, ..self.settings };
+        Self { settings, guards: Guards::default(), ..self }
     }
 }
 
 impl LineageState {
     /// Whether the leaf on disk, `None` if it cannot be read at the moment, may be that of the last run.
     pub(crate) fn may_be_recorded(&self, on_disk: Option<&Leaf>) -> bool {
-        let recorded = self.leaf.as_ref().map(|leaf| &leaf.fingerprint);
-        on_disk.is_none_or(|leaf| recorded == Some(&leaf.fingerprint))
+        on_disk.is_none_or(|leaf| self.leaf.as_ref().is_some_and(|own| own.fingerprint == leaf.fingerprint))
     }
 
     /// The options for the leaf on disk: those of a pending run for it, else the standing ones.
