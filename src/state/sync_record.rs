@@ -90,12 +90,11 @@ impl Store {
     ) -> Result<(), WriteError> {
         let name = file_name(shard.unwrap_or(ALL));
         let path = self.directory.join(&name);
-        let own = match read(&path, result.at) {
-            Ok(own) => Some(own),
-            Err(error @ StateError::NewerVersion { .. }) => return Err(WriteError::kept(path, &error)),
-            Err(_) => None,
-        };
-        let full = read(&self.directory.join(NAME), result.at).ok();
+        let own = read(&path, result.at);
+        if let Err(error @ StateError::NewerVersion { .. }) = &own {
+            return Err(WriteError::kept(path, error));
+        }
+        let full = read(&self.directory.join(NAME), result.at);
         let before = [full, own].into_iter().flatten().max_by_key(|record| record.ended_at);
         let json = serde_json::to_vec(&SyncRecord::after(before.as_ref(), result, unattended));
         // Runs that end at the same moment must not share the temporary file.
