@@ -107,10 +107,8 @@ pub(crate) struct DamagedFile {
 impl DamagedFile {
     /// Reads a file that was renamed.
     fn read(path: PathBuf, lineage: String) -> Self {
-        let contents = file::read_regular(&path, MAX_BYTES);
-        let is_pending = contents.map_or(true, |bytes| may_be_pending(&bytes));
-        let written_at = file::modified(&path);
-        Self { lineage, path, is_pending, written_at }
+        let is_pending = file::read_regular(&path, MAX_BYTES).map_or(true, |bytes| may_be_pending(&bytes));
+        Self { lineage, is_pending, written_at: file::modified(&path), path }
     }
 
     /// What the file keeps edgecert from doing.
