@@ -75,14 +75,13 @@ impl Deployments {
         let Some(service) = state.sites_service() else { return };
         let sites = &mut self.service(service).sites;
         for site in &state.sites {
-            if let Some(leaf) = state.leaf_deployed_to(site) {
-                sites.entry(site.domain.host().to_owned()).or_insert_with(one).push(SiteDeployment {
-                    lineage: lineage.to_owned(),
-                    leaf: share(leaf),
-                    record: site.cert_id,
-                    is_maintained: state.is_for(site) && state.missing_since.is_none(),
-                });
-            }
+            let Some(leaf) = state.leaf_deployed_to(site) else { continue };
+            sites.entry(site.domain.host().to_owned()).or_insert_with(one).push(SiteDeployment {
+                lineage: lineage.to_owned(),
+                leaf: share(leaf),
+                record: site.cert_id,
+                is_maintained: state.is_for(site) && state.missing_since.is_none(),
+            });
         }
     }
 

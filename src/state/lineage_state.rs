@@ -222,10 +222,8 @@ impl LineageState {
 
     /// The record of each site that a leaf did not reach because this record feeds the site, by site.
     pub(crate) fn missed_sites(&self, service: &str, leaf: &Leaf) -> HashMap<u64, u64> {
-        let is_missed = |site: &&SiteState| {
-            site.leaf.as_ref() == Some(&leaf.fingerprint) && site.outcome == Outcome::Misbound
-        };
-        let missed = self.sites_of(Some(service)).iter().filter(is_missed);
+        let misbound = self.sites_of(Some(service)).iter().filter(|site| site.outcome == Outcome::Misbound);
+        let missed = misbound.filter(|site| site.leaf.as_ref() == Some(&leaf.fingerprint));
         missed.filter_map(|site| Some((site.id?, site.cert_id?))).collect()
     }
 }
