@@ -21,8 +21,7 @@ use crate::report::{Deployed, Report, SiteReport};
 use crate::runtime::offload;
 use crate::source::Source;
 use crate::state::{
-    self, Deployments, LineageState, LockError, Origin, RunOptions, ServiceDeployments, SiteState, Store,
-    WriteError,
+    self, Deployments, LineageState, Origin, RunOptions, ServiceDeployments, SiteState, Store, WriteError,
 };
 use crate::text;
 
@@ -73,9 +72,9 @@ impl Journal {
             None => "no state directory is set, and there is no home directory".to_owned(),
             Some(directory) => {
                 match journal.lock(directory, deadline).await {
-                    Ok(()) => journal.read(report),
-                    Err(LockError::Write(error)) => journal.warn(error, report),
-                    Err(error @ LockError::Timeout { .. }) => return Err(error.into()),
+                    Ok(true) => journal.read(report),
+                    Ok(false) => return Err(CommandError::locked(&journal.name)),
+                    Err(error) => journal.warn(error, report),
                 }
                 return Ok(journal);
             }
@@ -97,11 +96,12 @@ impl Journal {
         Self { name, source: source.to_absolute(), ..Self::default() }
     }
 
-    async fn lock(&mut self, directory: &Path, deadline: Deadline) -> Result<(), LockError> {
+    /// Whether the lineage was locked before the deadline.
+    async fn lock(&mut self, directory: &Path, deadline: Deadline) -> Result<bool, WriteError> {
         let store = Store::open(directory)?;
-        self.lock = Some(store.lock(&self.name, deadline).await?);
+        self.lock = store.lock(&self.name, deadline).await?;
         self.store = Some(store);
-        Ok(())
+        Ok(self.lock.is_some())
     }
 
     fn read(&mut self, report: &mut Report) {

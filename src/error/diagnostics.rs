@@ -7,7 +7,7 @@ use crate::file::ReadError;
 use crate::hint::{Hint, read_hint, state_hint};
 use crate::runtime::RuntimeError;
 use crate::settings::SettingsError;
-use crate::state::{LockError, StateError, WriteError};
+use crate::state::{StateError, WriteError};
 use crate::{api, source};
 
 impl Diagnostic for api::RequestError {
@@ -125,13 +125,12 @@ impl Diagnostic for RuntimeError {
     }
 }
 
-impl Diagnostic for LockError {
-    fn diagnose(&self) -> CommandError {
-        match self {
-            Self::Timeout { .. } => CommandError::new(K::Temporary, self).class("locked").hint(
-                "wait for that run to finish, then run this command again; its options were not recorded",
-            ),
-            Self::Write(error) => error.diagnose(),
-        }
+impl CommandError {
+    /// Another run still held the lock of the lineage at the deadline.
+    pub(crate) fn locked(lineage: &str) -> Self {
+        let message = format_args!("another run of edgecert is still deploying {lineage}");
+        Self::new(K::Temporary, message)
+            .class("locked")
+            .hint("wait for that run to finish, then run this command again; its options were not recorded")
     }
 }

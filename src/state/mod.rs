@@ -23,7 +23,7 @@ pub(crate) use self::deployments::{Deployments, ServiceDeployments, StoredLeaf};
 pub(crate) use self::given::{Given, Origin, RunOptions};
 pub(crate) use self::lineage_state::{LineageState, RunResult, SiteState};
 pub(crate) use self::shard::Shard;
-pub(crate) use self::store::{DamagedFile, LockError, StateError, Store, WriteError};
+pub(crate) use self::store::{DamagedFile, StateError, Store, WriteError};
 pub(crate) use self::sync_record::{LastSync, MAX_SKEW, SyncRecord};
 
 /// Names the state file of a lineage: readable, and unique even if two directories have the same name. A lineage that

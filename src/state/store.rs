@@ -117,16 +117,6 @@ impl DamagedFile {
     }
 }
 
-/// The reason why a lock was not acquired.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LockError {
-    /// Another run still held it at the deadline.
-    #[error("another run of edgecert is still deploying {name}")]
-    Timeout { name: String },
-    #[error(transparent)]
-    Write(#[from] WriteError),
-}
-
 /// Maximum size of a state file; enough for as many sites as a listing can have.
 const MAX_BYTES: u64 = 64 << 20;
 const EXTENSION: &str = "json";
@@ -253,26 +243,26 @@ impl Store {
         }
     }
 
-    /// Acquires the lock of a lineage, waiting for it until the deadline. It is released when the file is dropped, or when
-    /// its process ends (flock).
-    pub(crate) async fn lock(&self, name: &str, deadline: Deadline) -> Result<File, LockError> {
+    /// Acquires the lock of a lineage, waiting for it until the deadline; `None` if another run still holds it then. It is
+    /// released when the file is dropped, or when its process ends (flock).
+    pub(crate) async fn lock(&self, name: &str, deadline: Deadline) -> Result<Option<File>, WriteError> {
         let path = self.file(name, "lock");
         let failed = |error: io::Error| WriteError::new(&path, &error);
         let file = file::open_or_create(&path, OpenOptions::new().append(true)).map_err(failed)?;
         let mut is_waiting = false;
         while let Err(error) = file.try_lock() {
             if let TryLockError::Error(error) = error {
-                return Err(failed(error).into());
+                return Err(failed(error));
             }
             if deadline.left().is_zero() {
-                return Err(LockError::Timeout { name: name.to_owned() });
+                return Ok(None);
             }
             if !std::mem::replace(&mut is_waiting, true) {
                 log::info!("waiting for another run on {name}");
             }
             sleep(LOCK_PAUSE).await;
         }
-        Ok(file)
+        Ok(Some(file))
     }
 
     /// Checks that files can be written. All runs use one file name, so that killed runs leave at most one file behind.

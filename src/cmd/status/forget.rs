@@ -23,7 +23,7 @@ pub(super) fn run(wanted: &Path, store: Option<&Store>, report: &mut Report) -> 
     names.sort();
     let name = find(wanted, &names, &recorded)?;
     let locked = store.lock(name, Deadline::after(LOCK_TIMEOUT));
-    let _lock = Runtime::without_network()?.block_on(locked)?;
+    let _lock = Runtime::without_network()?.block_on(locked)?.ok_or_else(|| CommandError::locked(name))?;
     store.forget(name).map_err(|error| error.diagnose().with_consequence("nothing was forgotten"))?;
     report.push(format!("forgot {name}"));
     report.set("forgotten", name);
