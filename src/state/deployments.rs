@@ -194,7 +194,11 @@ impl LineageState {
     /// The leaf that was deployed to a site last.
     pub(crate) fn leaf_deployed_to(&self, site: &SiteState) -> Option<&Leaf> {
         match &site.outcome {
-            outcome if outcome.is_bound() => self.known_leaf(site.leaf.as_deref()?),
+            outcome if outcome.is_bound() => {
+                let remembered = self.records.leaves.iter().map(|known| &known.leaf);
+                let mut known = self.leaf.iter().chain(&self.previously_deployed).chain(remembered);
+                known.find(|leaf| Some(&leaf.fingerprint) == site.leaf.as_ref())
+            }
             // Without it, a failed renewal would bring back the lineages that it superseded.
             Outcome::Queued | Outcome::Guarded | Outcome::Refused => self.previously_deployed.as_ref(),
             _ => None,

@@ -213,13 +213,6 @@ impl LineageState {
         site.leaf.as_ref() == self.leaf.as_ref().map(|leaf| &leaf.fingerprint)
     }
 
-    /// The leaf with this fingerprint, if the lineage remembers it.
-    pub(super) fn known_leaf(&self, fingerprint: &str) -> Option<&Leaf> {
-        let remembered = self.records.leaves.iter().map(|known| &known.leaf);
-        let mut known = self.leaf.iter().chain(&self.previously_deployed).chain(remembered);
-        known.find(|leaf| leaf.fingerprint == fingerprint)
-    }
-
     /// The record of each site that a leaf did not reach because this record feeds the site, by site.
     pub(crate) fn missed_sites(&self, service: &str, leaf: &Leaf) -> HashMap<u64, u64> {
         let misbound = self.sites_of(Some(service)).iter().filter(|site| site.outcome == Outcome::Misbound);
