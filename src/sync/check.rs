@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use super::scan::{Candidate, Examiner, Reason};
 use super::summary::LineageResult;
 use super::workers::ListedAccount;
-use crate::api::Site;
+use crate::api::{Gap, Site};
 use crate::clock::Deadline;
 use crate::error::Result;
 use crate::leaf::Leaf;
@@ -48,6 +48,8 @@ pub(super) struct Check<'c, 'a> {
     pub(super) is_due: bool,
     /// Whether there is nothing to check, to record or to deploy.
     pub(super) is_settled: bool,
+    /// Why sites that no other lineage is for may not be listed, if it is superseded on all that are.
+    pub(super) gap: Option<&'c Gap>,
 }
 
 /// A site to handshake with.
@@ -119,8 +121,8 @@ pub(super) fn decide<'c, 'a>(
         let are_all_recorded = lineage.sites.iter().all(|site| site.outcome == Outcome::Superseded);
         let is_settled = lineage.reason.is_none() && is_recorded;
         if is_whole || is_settled && are_all_recorded {
-            let lineage = Candidate { reason: None, ..lineage };
-            return Check { superseded, is_superseded, is_settled, ..Check::new(lineage) };
+            let (lineage, gap) = (Candidate { reason: None, ..lineage }, gap.filter(|_| !is_whole));
+            return Check { superseded, is_superseded, is_settled, gap, ..Check::new(lineage) };
         }
     }
     let has_any = !kept.is_empty() || !superseded.is_empty();
@@ -165,7 +167,7 @@ pub(super) fn decide<'c, 'a>(
     let is_settled = sites.is_empty() && is_recorded;
     // Unless it is settled, the listing may lack sites that no other lineage is for.
     let is_superseded = is_superseded && is_settled;
-    Check { lineage, superseded, is_superseded, sites, is_due, is_settled }
+    Check { lineage, superseded, is_superseded, sites, is_due, is_settled, gap: None }
 }
 
 /// The sites of a lineage: those requested, or else those that its leaf covers.
@@ -264,7 +266,7 @@ impl<'a> Check<'_, 'a> {
     /// A check that has nothing to do yet.
     pub(super) fn new(lineage: Candidate<'a>) -> Self {
         let (superseded, sites) = (Vec::new(), Vec::new());
-        Self { lineage, superseded, is_superseded: false, sites, is_due: false, is_settled: false }
+        Self { lineage, superseded, is_superseded: false, sites, is_due: false, is_settled: false, gap: None }
     }
 
     /// The result if it is not deployed.

@@ -16,6 +16,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use time::OffsetDateTime;
 
+use self::check::Check;
 use self::scan::{Candidate, Examiner, Reason, Scanned};
 use self::summary::LineageResult;
 pub(crate) use self::summary::Summary;
@@ -219,6 +220,10 @@ impl<'a> Sync<'a> {
                 let name = lineage.name.clone();
                 let candidate = examiner.examine(lineage, &account.settings);
                 match candidate.map(|lineage| Some(check::decide(lineage?, listing, deployments, now))) {
+                    // What may hide anything was reported above.
+                    Ok(Some(Check { gap: Some(gap), .. })) if !gap.may_hide(|_| false) => {
+                        summary.add_failed(&name, incomplete_listing(gap));
+                    }
                     Ok(Some(check)) if check.is_settled => summary.results.push(check.result()),
                     Ok(check) => checks.extend(check),
                     Err(error) => summary.add_failed(&name, error),

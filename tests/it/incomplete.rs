@@ -106,6 +106,21 @@ fn sync_and_status_keep_reporting() {
 }
 
 #[test]
+fn superseded_lineage_reports_what_is_hidden() {
+    let host = Host::with(&["a.example"], &["a.example", "b.example"]);
+    host.lineage.renew_between(&["a.example", "b.example"], [-2, 40]);
+    let later = Lineage::issued_for(&["a.example"]);
+    host.hook().succeeds();
+    deploy(&host.service, &later, host.state()).succeeds();
+    host.sync().succeeds().prints("superseded");
+    let site = host.service.sites().remove(0);
+    lists(&host.service, SITES, json!({"sites": [site, {"id": "x", "domain": "b.example"}]}));
+    let output = host.sync().exits_with(76);
+    output.says("the service's list of sites has 1 element that cannot be read");
+    assert_eq!(upload_count(&host.service), 2);
+}
+
+#[test]
 fn empty_account_is_drift() {
     let host = Host::new();
     let skipping = |hook: Hook| hook.env("EDGECERT_SKIP_UNMATCHED", "true");

@@ -209,6 +209,15 @@ fn drift_is_whatever_differs_from_the_deployment() {
 }
 
 #[test]
+fn gap_beside_superseded_sites_is_kept() {
+    const PARTIAL: Edit = |scene| scene.is_partial = true;
+    let has_gap = |edits: &[Edit]| Scene::new(edits).decide(|check| check.gap.is_some());
+    assert!(has_gap(&[SUPERSEDED, RECORDED_AS_SUPERSEDED, PARTIAL]));
+    assert!(!has_gap(&[SUPERSEDED, RECORDED_AS_SUPERSEDED]));
+    assert!(!has_gap(&[SUPERSEDED, RECORDED_AS_SUPERSEDED, FOR_BOTH, PARTIAL]));
+}
+
+#[test]
 fn site_that_is_not_listed_is_missing() {
     assert_decisions(&[
         (&[WITHOUT_B], "unchanged"),
