@@ -181,7 +181,13 @@ impl<'a> Sync<'a> {
         match examiner.scan(member) {
             Ok(Some((settings, lineage))) => {
                 match self.accounts.iter_mut().find(|(other, _)| other.is_same_service(&settings)) {
-                    Some((_, lineages)) => lineages.push(lineage),
+                    Some((known, lineages)) => {
+                        // The listing is for all of them.
+                        if settings.timeout > known.timeout {
+                            *known = settings;
+                        }
+                        lineages.push(lineage);
+                    }
                     None => self.accounts.push((settings, vec![lineage])),
                 }
             }
@@ -282,3 +288,33 @@ async fn list_account(
 
 #[cfg(test)]
 pub(crate) mod histories;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings;
+
+    #[test]
+    fn longest_timeout_is_that_of_the_account() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("config.toml");
+        let entries = ["/a", "/b", "/c"].into_iter().zip([1, 90, 30]);
+        let entries =
+            entries.map(|(path, timeout)| format!("[[lineage]]\npath = \"{path}\"\ntimeout = {timeout}\n"));
+        std::fs::write(&path, entries.collect::<String>()).unwrap();
+        let env = [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "key")];
+        let (flags, env) = (Layer::default(), env.into_iter().collect());
+        let file = settings::read_configuration(Some(&path), &env);
+        let layers = Layers::new(&flags, &env, &file);
+        let examiner = Examiner::new(&layers, None, Store::at(directory.path()));
+        let mut sync = Sync::default();
+        for (at, entry) in file.lineages.iter().enumerate() {
+            let (name, source) = (at.to_string(), Ok(Source::of_file("/c")));
+            let member = Member { name, source, entry: Some(entry), state: None, is_unclaimed: false };
+            sync.scan(member, &examiner);
+        }
+        let accounts =
+            sync.accounts.iter().map(|(settings, lineages)| (settings.timeout.as_secs(), lineages.len()));
+        assert_eq!(accounts.collect::<Vec<_>>(), [(90, 3)]);
+    }
+}
