@@ -71,9 +71,18 @@ pub(crate) fn read_regular(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadE
     within(path, max_bytes, opened.and_then(|opened| read_opened(&opened, max_bytes, READ_TIMEOUT)))
 }
 
-/// Opens a regular file, creating it for its owner only. Fails for any other: opening or reading a pipe would block.
-pub(crate) fn open_or_create(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    open(path, options.create(true).mode(0o600)).and_then(require_regular).map(|(file, _)| file)
+/// Opens a regular file for reading and appending, and creates it for its owner only. Fails for any other: opening or
+/// reading a pipe would block.
+pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).mode(0o600);
+    open(path, &mut options).and_then(require_regular).map(|(file, _)| file)
+}
+
+/// Replaces characters that a file system or a shell could misread, and truncates the text. A leading `.` or `-` is kept.
+pub(crate) fn safe_characters(text: &str, max_length: usize) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    text.chars().map(keep).take(max_length).collect()
 }
 
 /// A file and its metadata, so that these are read only once.

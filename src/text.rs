@@ -125,12 +125,6 @@ pub fn list_first(items: impl IntoIterator<Item: ToString>, max: usize) -> Strin
     }
 }
 
-/// Replaces characters that a file system or a shell could misread, and truncates.
-pub(crate) fn file_name(text: &str, max_length: usize) -> String {
-    let keep = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-    text.chars().map(keep).take(max_length).collect()
-}
-
 /// Quotes a word for pasting into a shell.
 pub fn shell_word(text: &str) -> String {
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c));

@@ -73,7 +73,7 @@ impl Journal {
             Some(directory) => {
                 match journal.lock(directory, deadline).await {
                     Ok(true) => journal.read(report),
-                    Ok(false) => return Err(CommandError::locked(&journal.name)),
+                    Ok(false) => return Err(locked(&journal.name)),
                     Err(error) => journal.warn(error, report),
                 }
                 return Ok(journal);
@@ -96,7 +96,7 @@ impl Journal {
         Self { name, source: source.to_absolute(), ..Self::default() }
     }
 
-    /// Whether the lineage was locked before the deadline.
+    /// Opens the store and locks the lineage. `false`: another run still held the lock at the deadline.
     async fn lock(&mut self, directory: &Path, deadline: Deadline) -> Result<bool, WriteError> {
         let store = Store::open(directory)?;
         self.lock = store.lock(&self.name, deadline).await?;
@@ -281,6 +281,13 @@ impl Journal {
         }
         self.write_error = Some(error);
     }
+}
+
+/// Another run still held the lock of the lineage at the deadline.
+pub(crate) fn locked(lineage: &str) -> CommandError {
+    let message = format_args!("another run of edgecert is still deploying {lineage}");
+    let hint = "wait for that run to finish, then run this command again; its options were not recorded";
+    CommandError::new(ErrorKind::Temporary, message).class("locked").hint(hint)
 }
 
 /// Whether the file is a pipe or a device, which a later run cannot read again.

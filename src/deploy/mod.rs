@@ -23,7 +23,7 @@ use rustls::RootCertStore;
 use serde_json::{Map, json};
 
 pub(crate) use self::client_cache::ClientCache;
-pub(crate) use self::journal::Journal;
+pub(crate) use self::journal::{Journal, locked};
 pub(crate) use self::left_behind::left_behind;
 use self::left_behind::left_by_renewal;
 use self::pending_site::{PendingSite, SiteReading, StoredRecord};

@@ -124,13 +124,3 @@ impl Diagnostic for RuntimeError {
         CommandError::new(K::Temporary, self).hint(Hint::RETRY)
     }
 }
-
-impl CommandError {
-    /// Another run still held the lock of the lineage at the deadline.
-    pub(crate) fn locked(lineage: &str) -> Self {
-        let message = format_args!("another run of edgecert is still deploying {lineage}");
-        Self::new(K::Temporary, message)
-            .class("locked")
-            .hint("wait for that run to finish, then run this command again; its options were not recorded")
-    }
-}

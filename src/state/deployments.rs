@@ -108,7 +108,7 @@ impl ServiceDeployments {
         deployed.map(|(host, _)| host.as_str())
     }
 
-    /// What lineages deployed to a site by their last run.
+    /// The deployments of the last runs to a site, one for each lineage.
     pub(crate) fn on(&self, site: &Domain) -> &[SiteDeployment] {
         self.sites.get(site.host()).map(Vec::as_slice).unwrap_or_default()
     }
@@ -416,7 +416,7 @@ mod tests {
             known.on(site).iter().map(|known| known.lineage.clone()).collect::<Vec<_>>()
         };
         assert_eq!(lineages_on(&known, &site), ["first", "second"]);
-        assert!(lineages_on(&known, &other).is_empty());
+        assert!(known.on(&other).is_empty());
         let known = deployments([&states[0], &begin(None, own, DAY_1)]).of_service(SERVICE);
         assert_eq!(lineages_on(&known, &site), ["first"]);
     }

@@ -17,7 +17,7 @@ use std::path::Path;
 use ring::digest::{SHA256, digest};
 
 use crate::source::Source;
-use crate::text;
+use crate::{file, text};
 
 pub(crate) use self::deployments::{Deployments, ServiceDeployments, StoredLeaf};
 pub(crate) use self::given::{Given, Origin, RunOptions};
@@ -40,7 +40,7 @@ pub(crate) fn lineage_name(source: &Source) -> String {
 
 /// A file name that begins with a readable name, and that no other ID has.
 fn unique_name(readable: &str, id: &[u8]) -> String {
-    let plain = text::file_name(readable, 60);
+    let plain = file::safe_characters(readable, 60);
     let unique = text::hex(digest(&SHA256, id).as_ref().get(..5).unwrap_or_default());
     format!("{}-{unique}", plain.trim_start_matches('.'))
 }

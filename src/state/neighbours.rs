@@ -4,7 +4,7 @@
 //! says which state files to read; these decide. A name without a state file is ignored.
 
 use std::collections::BTreeSet;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -122,7 +122,7 @@ fn names_in(path: &Path) -> Result<Vec<String>, StateError> {
 fn add_name(directory: &Path, host: &str, lineage: &str) -> Result<(), WriteError> {
     let path = directory.join(entry_name(host));
     let add = || {
-        let mut file = file::open_or_create(&path, OpenOptions::new().read(true).append(true))?;
+        let mut file = file::open_or_create(&path)?;
         // An empty list would take one more read.
         let mut known = Vec::with_capacity(1 << 10);
         if (&file).take(MAX_BYTES + 1).read_to_end(&mut known)? as u64 > MAX_BYTES {

@@ -1,7 +1,7 @@
 //! The state directory: reads and writes the file of each lineage, and locks it, so that two runs keep off the same
 //! lineage.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,8 @@ impl DamagedFile {
     /// Reads a file that was renamed.
     fn read(path: PathBuf, lineage: String) -> Self {
         let is_pending = file::read_regular(&path, MAX_BYTES).map_or(true, |bytes| may_be_pending(&bytes));
-        Self { lineage, is_pending, written_at: file::modified(&path), path }
+        let written_at = file::modified(&path);
+        Self { lineage, path, is_pending, written_at }
     }
 
     /// What the file keeps edgecert from doing.
@@ -243,12 +244,12 @@ impl Store {
         }
     }
 
-    /// Acquires the lock of a lineage, waiting for it until the deadline; `None` if another run still holds it then. It is
-    /// released when the file is dropped, or when its process ends (flock).
+    /// Acquires the lock of a lineage, waiting for it until the deadline. `None`: another run still holds it. Dropping the
+    /// file, or the end of the process, releases it (flock).
     pub(crate) async fn lock(&self, name: &str, deadline: Deadline) -> Result<Option<File>, WriteError> {
         let path = self.file(name, "lock");
         let failed = |error: io::Error| WriteError::new(&path, &error);
-        let file = file::open_or_create(&path, OpenOptions::new().append(true)).map_err(failed)?;
+        let file = file::open_or_create(&path).map_err(failed)?;
         let mut is_waiting = false;
         while let Err(error) = file.try_lock() {
             if let TryLockError::Error(error) = error {

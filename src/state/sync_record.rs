@@ -95,6 +95,7 @@ impl Store {
             return Err(WriteError::kept(path, error));
         }
         let full = read(&self.directory.join(NAME), result.at);
+        // Its own, if both ended at the same time.
         let before = [full, own].into_iter().flatten().max_by_key(|record| record.ended_at);
         let json = serde_json::to_vec(&SyncRecord::after(before.as_ref(), result, unattended));
         // Runs that end at the same moment must not share the temporary file.

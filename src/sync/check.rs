@@ -1,5 +1,5 @@
-//! Decides what to do with a lineage, given its state and what the service lists now, and checks those that are not settled:
-//! handshakes notice leaves that were replaced under the same IDs. Records what they show, and which sites other lineages
+//! Decides what to do with lineages, given their states and what the service lists now, and checks those that are not
+//! settled: handshakes notice leaves that were replaced under the same IDs. Records what they show, and which sites other lineages
 //! supersede.
 
 use std::collections::HashMap;
@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use time::OffsetDateTime;
 
+use super::ListedAccount;
 use super::scan::{Candidate, Examiner, Reason};
 use super::summary::LineageResult;
-use super::workers::ListedAccount;
 use crate::api::{Gap, Site};
 use crate::clock::Deadline;
 use crate::error::Result;
@@ -48,7 +48,7 @@ pub(super) struct Check<'c, 'a> {
     pub(super) is_due: bool,
     /// Whether there is nothing to check, to record or to deploy.
     pub(super) is_settled: bool,
-    /// Why sites that no other lineage is for may not be listed, if it is superseded on all that are.
+    /// A gap that may hide further sites of it, if other lineages supersede it on all that are listed.
     pub(super) gap: Option<&'c Gap>,
 }
 
@@ -100,8 +100,8 @@ pub(super) fn decide<'c, 'a>(
             return None;
         }
         let site = account.site(known.domain.host()).filter(|site| site.cert_id == known.cert_id)?;
-        let mut deployed = deployments.on(&known.domain).iter();
-        let leaf = &*deployed.find(|deployed| deployed.lineage == lineage.name)?.leaf;
+        let own = deployments.on(&known.domain).iter().find(|other| other.lineage == lineage.name)?;
+        let leaf: &Leaf = &own.leaf;
         let is_kept = leaf.not_after >= now && superseded_by(site, leaf).is_none();
         is_kept.then_some(CheckedSite { site, reached_with: Some(leaf), view: None })
     });
@@ -117,11 +117,11 @@ pub(super) fn decide<'c, 'a>(
     let has_all = superseded.len() >= lineage.options.domains.len();
     if is_superseded && has_all && reached.is_empty() {
         // An incomplete listing may lack sites that no other lineage is for.
-        let is_whole = !lineage.options.domains.is_empty() || gap.is_none();
+        let gap = gap.filter(|_| lineage.options.domains.is_empty());
         let are_all_recorded = lineage.sites.iter().all(|site| site.outcome == Outcome::Superseded);
         let is_settled = lineage.reason.is_none() && is_recorded;
-        if is_whole || is_settled && are_all_recorded {
-            let (lineage, gap) = (Candidate { reason: None, ..lineage }, gap.filter(|_| !is_whole));
+        if gap.is_none() || is_settled && are_all_recorded {
+            let lineage = Candidate { reason: None, ..lineage };
             return Check { superseded, is_superseded, is_settled, gap, ..Check::new(lineage) };
         }
     }
@@ -136,18 +136,20 @@ pub(super) fn decide<'c, 'a>(
         domains.any(|domain| account.site(domain.host()).is_none() && !skipped.contains(&domain))
     };
     // Why it has to be deployed again; `None` if the service lists its sites as the last deployment left them.
-    let drift = if !has_any && recorded.values().any(|site| site.outcome.is_bound()) {
-        Some("the account no longer has its sites".to_owned())
-    } else if is_missing && !lineage.settings.skip_unmatched {
-        Some("a site is missing".to_owned())
-    } else {
+    let drift = || {
+        if !has_any && recorded.values().any(|site| site.outcome.is_bound()) {
+            return Some("the account no longer has its sites".to_owned());
+        }
+        if is_missing && !lineage.settings.skip_unmatched {
+            return Some("a site is missing".to_owned());
+        }
         let mut changes =
             kept.iter().filter_map(|site| change(site, recorded.get(site.domain.host()).copied(), account));
         gap.map(ToString::to_string).or_else(|| changes.next())
     };
     let until = lineage.leaf.as_ref().map(|leaf| leaf.not_after);
     let expired = until.filter(|until| *until < now && !kept.is_empty()).map(Reason::Expired);
-    let reason = lineage.reason.clone().or(drift.map(Reason::Drifted)).or(expired);
+    let reason = lineage.reason.clone().or_else(|| drift().map(Reason::Drifted)).or(expired);
     let is_due = is_due(&lineage, now);
     let are_checked = lineage.settings.verify != Verify::Off && !lineage.settings.verify_every.is_zero();
     // Even if a push is pending: it may be stuck.
@@ -303,7 +305,7 @@ impl<'a> Check<'_, 'a> {
             return Ok(());
         }
         let opened = examiner.open(lineage, Deadline::after(LOCK_TIMEOUT), report).await?;
-        let Some((mut journal, _)) = opened.filter(|(_, now)| now.begun == lineage.begun) else {
+        let Some((mut journal, _)) = opened.filter(|(_, current)| current.begun == lineage.begun) else {
             return Ok(());
         };
         if self.is_superseded {

@@ -20,7 +20,7 @@ use self::check::Check;
 use self::scan::{Candidate, Examiner, Reason, Scanned};
 use self::summary::LineageResult;
 pub(crate) use self::summary::Summary;
-use self::workers::{ListedAccount, Workers, schedule};
+use self::workers::{Workers, schedule};
 use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{AccountSnapshot, ClientCache, incomplete_listing, left_behind};
@@ -57,11 +57,11 @@ pub(crate) fn run(options: &SyncOptions<'_>, context: &Context, progress: &Progr
     store.probe()?;
     std::thread::sleep(options.splay.mul_f64(fastrand::f64()));
 
-    let examiner = Examiner::new(&layers, options.shard, store.clone());
-    let mut sync = Sync::default();
+    let examiner = Examiner::new(&layers, store.clone());
+    let mut sync = Sync { shard: options.shard, ..Sync::default() };
     let mut inventory = Inventory::gather(Some(&store), configuration)?;
     if let Some(selection) = &options.secrets {
-        let is_own = |source: &Source| examiner.is_own(&state::lineage_name(source));
+        let is_own = |source: &Source| sync.is_own(&state::lineage_name(source));
         let found = kubernetes::find(selection, &context.env, Deadline::after(layers.timeout()), is_own)?;
         found.lineages.into_iter().for_each(|source| inventory.add(source));
         // A shard may have none.
@@ -79,7 +79,7 @@ pub(crate) fn run(options: &SyncOptions<'_>, context: &Context, progress: &Progr
     }
     let mut errors = Vec::new();
     inventory.visit(|member| sync.scan(member, &examiner), |error| errors.push(error));
-    errors.retain(|error| error.damaged().is_none_or(|file| examiner.is_own(&file.lineage)));
+    errors.retain(|error| error.damaged().is_none_or(|file| sync.is_own(&file.lineage)));
     store.remove_unclaimed(sync.deployed_sites);
     let mut summary = Runtime::new()?.block_on(sync.deploy(&examiner, progress));
     for error in errors {
@@ -117,7 +117,7 @@ pub(crate) fn run_one(
     let Some(state) = store.read(&name).ok().flatten() else { return Ok(None) };
     let (mut others, _) = store.read_all();
     others.retain(|(other, _)| *other != name);
-    let examiner = Examiner::new(&layers, None, store);
+    let examiner = Examiner::new(&layers, store);
     let mut sync = Sync { deployments: Deployments::of(&others), ..Sync::default() };
     let member = Member { name, source: Ok(source.clone()), entry, state: Some(state), is_unclaimed: false };
     sync.scan(member, &examiner);
@@ -141,9 +141,11 @@ fn expired(lineage: &Candidate<'_>, at: OffsetDateTime) -> CommandError {
     ))
 }
 
-/// What the first pass finds.
+/// The lineages that the first pass finds, and what is reported so far.
 #[derive(Default)]
 struct Sync<'a> {
+    /// The part of the lineages to process; `None` means all.
+    shard: Option<Shard>,
     /// The lineages of each account.
     accounts: Vec<(Arc<Settings>, Vec<Scanned<'a>>)>,
     /// The deployments of all lineages, in any shard.
@@ -154,8 +156,13 @@ struct Sync<'a> {
 }
 
 impl<'a> Sync<'a> {
+    /// Whether a lineage belongs to the shard.
+    fn is_own(&self, name: &str) -> bool {
+        self.shard.is_none_or(|shard| shard.contains(name))
+    }
+
     fn scan(&mut self, member: Member<'a>, examiner: &Examiner<'a>) {
-        let is_own = examiner.is_own(&member.name);
+        let is_own = self.is_own(&member.name);
         if let Some(state) = &member.state {
             self.deployments.add(&member.name, state);
             if let Some(service) = state.sites_service() {
@@ -179,20 +186,22 @@ impl<'a> Sync<'a> {
             ));
         }
         match examiner.scan(member) {
-            Ok(Some((settings, lineage))) => {
-                match self.accounts.iter_mut().find(|(other, _)| other.is_same_service(&settings)) {
-                    Some((known, lineages)) => {
-                        // The listing is for all of them.
-                        if settings.timeout > known.timeout {
-                            *known = settings;
-                        }
-                        lineages.push(lineage);
-                    }
-                    None => self.accounts.push((settings, vec![lineage])),
-                }
-            }
+            Ok(Some((settings, lineage))) => self.add(settings, lineage),
             Ok(None) => self.summary.results.push(LineageResult::Gone),
             Err(error) => self.summary.add_failed(&name, error),
+        }
+    }
+
+    /// Adds a lineage to its account, which is listed within the longest timeout of its lineages.
+    fn add(&mut self, settings: Arc<Settings>, lineage: Scanned<'a>) {
+        match self.accounts.iter_mut().find(|(other, _)| other.is_same_service(&settings)) {
+            None => self.accounts.push((settings, vec![lineage])),
+            Some((known, lineages)) => {
+                if settings.timeout > known.timeout {
+                    *known = settings;
+                }
+                lineages.push(lineage);
+            }
         }
     }
 
@@ -226,7 +235,7 @@ impl<'a> Sync<'a> {
                 let name = lineage.name.clone();
                 let candidate = examiner.examine(lineage, &account.settings);
                 match candidate.map(|lineage| Some(check::decide(lineage?, listing, deployments, now))) {
-                    // What may hide anything was reported above.
+                    // One that may hide any domain was reported above, once for the account.
                     Ok(Some(Check { gap: Some(gap), .. })) if !gap.may_hide(|_| false) => {
                         summary.add_failed(&name, incomplete_listing(gap));
                     }
@@ -273,6 +282,13 @@ impl<'a> Sync<'a> {
     }
 }
 
+/// An account, reached and listed once for all its lineages.
+struct ListedAccount {
+    settings: Arc<Settings>,
+    clients: ClientCache,
+    snapshot: AccountSnapshot,
+}
+
 async fn list_account(
     settings: &Arc<Settings>,
     deployments: &Deployments,
@@ -292,29 +308,17 @@ pub(crate) mod histories;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings;
 
     #[test]
-    fn longest_timeout_is_that_of_the_account() {
-        let directory = tempfile::TempDir::new().unwrap();
-        let path = directory.path().join("config.toml");
-        let entries = ["/a", "/b", "/c"].into_iter().zip([1, 90, 30]);
-        let entries =
-            entries.map(|(path, timeout)| format!("[[lineage]]\npath = \"{path}\"\ntimeout = {timeout}\n"));
-        std::fs::write(&path, entries.collect::<String>()).unwrap();
-        let env = [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "key")];
-        let (flags, env) = (Layer::default(), env.into_iter().collect());
-        let file = settings::read_configuration(Some(&path), &env);
-        let layers = Layers::new(&flags, &env, &file);
-        let examiner = Examiner::new(&layers, None, Store::at(directory.path()));
+    fn account_has_longest_timeout_of_its_lineages() {
         let mut sync = Sync::default();
-        for (at, entry) in file.lineages.iter().enumerate() {
-            let (name, source) = (at.to_string(), Ok(Source::of_file("/c")));
-            let member = Member { name, source, entry: Some(entry), state: None, is_unclaimed: false };
-            sync.scan(member, &examiner);
+        for seconds in [1, 90, 30] {
+            let settings = Settings { timeout: Duration::from_secs(seconds), ..Settings::example() };
+            let (name, source) = (seconds.to_string(), Source::of_file("/c"));
+            sync.add(Arc::new(settings), Scanned { name, source, entry: None, begun: None });
         }
-        let accounts =
-            sync.accounts.iter().map(|(settings, lineages)| (settings.timeout.as_secs(), lineages.len()));
+        let accounts = sync.accounts.iter();
+        let accounts = accounts.map(|(settings, lineages)| (settings.timeout.as_secs(), lineages.len()));
         assert_eq!(accounts.collect::<Vec<_>>(), [(90, 3)]);
     }
 }

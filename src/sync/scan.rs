@@ -24,7 +24,7 @@ use crate::names::Names;
 use crate::report::Report;
 use crate::settings::{Layer, Layers, LineageEntry, Settings, Verify};
 use crate::source::Source;
-use crate::state::{LineageState, RunOptions, Shard, SiteState, Store};
+use crate::state::{LineageState, RunOptions, SiteState, Store};
 use crate::text::rfc3339;
 
 /// What the first pass keeps of a lineage.
@@ -54,8 +54,8 @@ pub(super) struct Candidate<'a> {
     pub(super) sites: Vec<SiteState>,
     /// When a deployment or `sync` last looked at its edges; `None` if it was never deployed.
     pub(super) edge_seen_at: Option<OffsetDateTime>,
-    /// When the last run began; `None` if it was never deployed. If it differs under the lock, another run has begun since;
-    /// it may even be earlier, because the clock was set back in between.
+    /// When the last run began; `None` if it was never deployed. If it differs under the lock, another run has begun since,
+    /// which may seem earlier: the clock may have been set back.
     pub(super) begun: Option<OffsetDateTime>,
     /// Why it is deployed, or cannot be; `None` if only what the service lists or the edges serve can be a reason.
     pub(super) reason: Option<Reason>,
@@ -88,8 +88,6 @@ pub(super) enum Reason {
 /// Examines lineages one by one.
 pub(super) struct Examiner<'a> {
     layers: &'a Layers<'a>,
-    /// The part of the lineages to process; `None` means all.
-    shard: Option<Shard>,
     pub(super) store: Store,
     resolved: RefCell<Resolved>,
 }
@@ -98,13 +96,8 @@ pub(super) struct Examiner<'a> {
 type Resolved = HashMap<Option<*const LineageEntry>, Vec<(Layer, Arc<Settings>)>>;
 
 impl<'a> Examiner<'a> {
-    pub(super) fn new(layers: &'a Layers<'a>, shard: Option<Shard>, store: Store) -> Self {
-        Self { layers, shard, store, resolved: RefCell::default() }
-    }
-
-    /// Whether a lineage belongs to the shard.
-    pub(super) fn is_own(&self, name: &str) -> bool {
-        self.shard.is_none_or(|shard| shard.contains(name))
+    pub(super) fn new(layers: &'a Layers<'a>, store: Store) -> Self {
+        Self { layers, store, resolved: RefCell::default() }
     }
 
     /// The first pass: finds the settings of a lineage, which name its account. `None`: its files are missing, and
@@ -290,7 +283,7 @@ mod tests {
         let (flags, env) = (Layer::default(), env.into_iter().collect());
         let file = settings::read_configuration(Some(&path), &env);
         let layers = Layers::new(&flags, &env, &file);
-        let examiner = Examiner::new(&layers, None, Store::at(directory.path()));
+        let examiner = Examiner::new(&layers, Store::at(directory.path()));
         test(directory.path(), &examiner, &file.lineages[0]);
     }
 

@@ -57,7 +57,7 @@ impl Summary {
         self.lineages.push(LineageReport { name: name.to_owned(), result, reason, report });
     }
 
-    /// Adds a lineage that could not be scanned.
+    /// Adds a lineage that failed without a deployment.
     pub(super) fn add_failed(&mut self, name: &str, error: impl Into<CommandError>) {
         let mut report = Report::new("deploy");
         report.set_place(Place { command: Command::Sync, ..Place::default() });
@@ -72,7 +72,7 @@ impl Summary {
         self.fail(lineages, error.with_consequence(&consequence));
     }
 
-    /// Counts lineages as failed, for a reason that does not belong to a single one.
+    /// Adds a failure that belongs to no single lineage, and counts those that it affects as failed.
     pub(super) fn fail(&mut self, lineages: usize, error: CommandError) {
         self.results.extend(repeat_n(LineageResult::Failed, lineages));
         self.errors.push(error);

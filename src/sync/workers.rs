@@ -2,16 +2,16 @@
 //! its connections and its rate limit.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
 
+use super::ListedAccount;
 use super::check::sites_of;
 use super::scan::{Candidate, Examiner, Reason};
 use super::summary::LineageResult;
 use crate::bundle;
 use crate::clock::{self, Deadline};
-use crate::deploy::{AccountSnapshot, ClientCache, Deployment};
+use crate::deploy::Deployment;
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::hint::{Command, Place};
 use crate::leaf::Leaf;
@@ -19,19 +19,11 @@ use crate::names::hosts;
 use crate::plan::IndexedListing;
 use crate::progress::Progress;
 use crate::report::{Report, SourceReport};
-use crate::settings::Settings;
 use crate::text;
 
 /// Maximum number of lineages in progress. More than requests in flight, because many wait for a lock, an edge or the
 /// listing that they share. Each takes an open file for its lock, and the usual limit is 1,024.
 const MAX_CONCURRENT: usize = 640;
-
-/// An account, reached and listed once for all its lineages.
-pub(super) struct ListedAccount {
-    pub(super) settings: Arc<Settings>,
-    pub(super) clients: ClientCache,
-    pub(super) snapshot: AccountSnapshot,
-}
 
 /// A site or a record that a deployment may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -21,11 +21,9 @@ const MAX_NAME_LENGTH: usize = 200;
 
 /// Makes a file name from the first usable name.
 pub(super) fn safe_name(names: &[Option<&str>], id: u64) -> String {
-    let safe = names.iter().flatten().map(|name| text::file_name(name.trim(), MAX_NAME_LENGTH));
-    let mut usable = safe.map(|name| name.trim_start_matches(['.', '-']).to_owned());
-    usable
-        .find(|name| name.contains(|c: char| c.is_ascii_alphanumeric()))
-        .unwrap_or_else(|| format!("certificate-{id}"))
+    let mut safe = names.iter().flatten().map(|name| file::safe_characters(name.trim(), MAX_NAME_LENGTH));
+    let usable = safe.find(|name| name.contains(|c: char| c.is_ascii_alphanumeric()));
+    usable.map_or_else(|| format!("certificate-{id}"), |name| name.trim_start_matches(['.', '-']).to_owned())
 }
 
 fn failed(path: &Path, error: &io::Error) -> CommandError {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clock::Deadline;
+use crate::deploy::locked;
 use crate::error::{CommandError, Diagnostic, ErrorKind, Result};
 use crate::report::Report;
 use crate::runtime::Runtime;
@@ -22,8 +23,8 @@ pub(super) fn run(wanted: &Path, store: Option<&Store>, report: &mut Report) -> 
     names.extend(damaged.into_iter().map(|file| file.lineage));
     names.sort();
     let name = find(wanted, &names, &recorded)?;
-    let locked = store.lock(name, Deadline::after(LOCK_TIMEOUT));
-    let _lock = Runtime::without_network()?.block_on(locked)?.ok_or_else(|| CommandError::locked(name))?;
+    let lock = store.lock(name, Deadline::after(LOCK_TIMEOUT));
+    let _lock = Runtime::without_network()?.block_on(lock)?.ok_or_else(|| locked(name))?;
     store.forget(name).map_err(|error| error.diagnose().with_consequence("nothing was forgotten"))?;
     report.push(format!("forgot {name}"));
     report.set("forgotten", name);

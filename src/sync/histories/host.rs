@@ -181,9 +181,8 @@ impl Host {
         let (settled, checks): (Vec<_>, Vec<_>) = checks.partition(|(_, check)| check.is_settled);
         let leaves = if checks.is_empty() { Vec::new() } else { self.deployed_leaves(world) };
         let gaps = listing.listing().gaps().filter(|gap| gap.may_hide(|_| false));
+        let gaps = gaps.chain(settled.iter().filter_map(|(_, check)| check.gap));
         let mut codes: Vec<u8> = gaps.map(|gap| incomplete_listing(gap).kind().exit_code()).collect();
-        let hidden = settled.iter().filter_map(|(_, check)| check.gap);
-        codes.extend(hidden.map(|gap| incomplete_listing(gap).kind().exit_code()));
         let mut due = Vec::new();
         for (at, check) in checks {
             let checked = self.lineages[at].check(check, world);
