@@ -20,7 +20,8 @@ use crate::file::ReadError;
 use crate::hint::Hint;
 use crate::inventory::{self, Member};
 use crate::leaf::Leaf;
-use crate::names::Names;
+use crate::names::{Domain, Names};
+use crate::outcome::Outcome;
 use crate::report::Report;
 use crate::settings::{Layer, Layers, LineageEntry, Settings, Verify};
 use crate::source::Source;
@@ -230,6 +231,13 @@ impl<'a> Candidate<'a> {
         self.options.domains.is_empty() || self.options.domains.contains(&site.domain)
     }
 
+    /// Whether the push of its leaf to a site was not confirmed when the last run ended.
+    pub(super) fn was_uploaded_to(&self, domain: &Domain) -> bool {
+        let leaf = self.leaf.as_ref().map(|leaf| &leaf.fingerprint);
+        let mut uploaded = self.sites.iter().filter(|site| site.outcome == Outcome::Uploaded);
+        uploaded.any(|site| site.domain == *domain && site.leaf.as_ref() == leaf)
+    }
+
     /// Whether its sites must be verified.
     pub(super) fn is_strict(&self) -> bool {
         self.settings.verify == Verify::Require
@@ -269,7 +277,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::outcome::{ChangedRecords, Outcome};
+    use crate::outcome::ChangedRecords;
     use crate::settings;
     use crate::state::fixture::served;
     use crate::state::{Given, Origin};

@@ -13,12 +13,13 @@ use crate::bundle;
 use crate::clock::{self, Deadline};
 use crate::deploy::Deployment;
 use crate::error::{CommandError, ErrorKind, Result};
-use crate::hint::{Command, Place};
+use crate::hint::{Command, Hint, Place};
 use crate::leaf::Leaf;
 use crate::names::hosts;
+use crate::outcome::Outcome;
 use crate::plan::IndexedListing;
 use crate::progress::Progress;
-use crate::report::{Report, SourceReport};
+use crate::report::{Report, SiteReport, SourceReport};
 use crate::text;
 
 /// Maximum number of lineages in progress. More than requests in flight, because many wait for a lock, an edge or the
@@ -166,6 +167,14 @@ impl<'a> Workers<'_, 'a> {
         if journal.has_other_names {
             return Ok(Ended::Deferred);
         }
+        let is_repeated = |site: &&SiteReport| {
+            let is_unconfirmed = site.is_required && site.outcome == Outcome::Uploaded;
+            is_unconfirmed && !lineage.is_strict() && lineage.was_uploaded_to(&site.domain)
+        };
+        let repeated: Vec<_> = report.deployed.sites.iter().filter(is_repeated).map(unconfirmed).collect();
+        for error in repeated {
+            report.fail(error);
+        }
         let _permit = account.clients.writes.acquire().await;
         journal.finish(result, report).await;
         if let Some(error) = journal.write_error.take() {
@@ -173,4 +182,12 @@ impl<'a> Workers<'_, 'a> {
         }
         Ok(Ended::Done(Some(LineageResult::of(report))))
     }
+}
+
+/// Another upload has not made the service confirm the push of a site either. If its edge cannot be verified, nothing else
+/// tells that visitors still get the earlier leaf.
+fn unconfirmed(site: &SiteReport) -> CommandError {
+    let message = format_args!("{} is still not confirmed after another upload", site.domain);
+    let error = CommandError::new(ErrorKind::Temporary, message).class("unconfirmed").of_site(&site.domain);
+    error.hint(Hint::Retry("; if it stays so, contact the service"))
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::harness::{
-    Fault, Lineage, Options, RSA, TlsServer, at_once, cannot_run, fresh, request_lines, sandbox,
+    Fault, Hook, Host, Lineage, Options, RSA, TlsServer, at_once, cannot_run, fresh, request_lines, sandbox,
     sandbox_and_lineage, sandbox_with, world,
 };
 
@@ -102,6 +102,27 @@ fn verification_follows_the_push_at_once() {
     assert!(String::from_utf8(output.stdout).unwrap().contains("* served    a.example  1/1"));
     let later = request_lines(&service).len() - before;
     assert!((1..=2).contains(&later), "the first reading that shows the push is the last, not {later}");
+}
+
+#[test]
+fn push_that_stays_unconfirmed_fails() {
+    let host = Host::deployed();
+    host.service.hold_pushes(true);
+    host.lineage.renew(&["a.example"]);
+    let unverified = |hook: Hook| hook.env("EDGECERT_VERIFY", "off").env("EDGECERT_WAIT", "0");
+    for _ in 0..2 {
+        let output = unverified(host.hook()).args(["--json"]).succeeds();
+        assert_eq!(output.sites(), ["a.example: uploaded"], "a hook may run twice");
+    }
+    // The first repairs drift, the second what is pending.
+    for _ in 0..2 {
+        unverified(host.sync()).exits_with(75).says("a.example is still not confirmed after another upload");
+        assert!(host.recorded()["pending_since"].is_string());
+    }
+    host.service.hold_pushes(false);
+    host.service.push_now();
+    unverified(host.sync()).succeeds();
+    assert!(host.recorded()["pending_since"].is_null());
 }
 
 #[test]
