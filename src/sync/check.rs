@@ -126,20 +126,20 @@ pub(super) fn decide<'c, 'a>(
         }
     }
     let has_any = !kept.is_empty() || !superseded.is_empty();
-    // By hand, `--skip-unmatched` is for one run; afterwards, nothing has drifted.
-    let skipped = lineage.sites.iter().filter(|site| site.outcome == Outcome::Skipped);
-    let skipped: Vec<&Domain> = skipped.map(|site| &site.domain).collect();
-    let is_missing = if lineage.options.domains.is_empty() {
-        !has_any && (skipped.is_empty() || skipped.len() < lineage.sites.len())
-    } else {
-        let mut domains = lineage.options.domains.iter();
-        domains.any(|domain| account.site(domain.host()).is_none() && !skipped.contains(&domain))
-    };
     // Why it has to be deployed again; `None` if the service lists its sites as the last deployment left them.
     let drift = || {
         if !has_any && recorded.values().any(|site| site.outcome.is_bound()) {
             return Some("the account no longer has its sites".to_owned());
         }
+        // By hand, `--skip-unmatched` is for one run; afterwards, nothing has drifted.
+        let skipped = lineage.sites.iter().filter(|site| site.outcome == Outcome::Skipped);
+        let skipped: Vec<&Domain> = skipped.map(|site| &site.domain).collect();
+        let is_missing = if lineage.options.domains.is_empty() {
+            !has_any && (skipped.is_empty() || skipped.len() < lineage.sites.len())
+        } else {
+            let mut domains = lineage.options.domains.iter();
+            domains.any(|domain| account.site(domain.host()).is_none() && !skipped.contains(&domain))
+        };
         if is_missing && !lineage.settings.skip_unmatched {
             return Some("a site is missing".to_owned());
         }
