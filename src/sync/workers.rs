@@ -171,7 +171,7 @@ impl<'a> Workers<'_, 'a> {
             let is_unconfirmed = site.is_required && site.outcome == Outcome::Uploaded;
             is_unconfirmed && !lineage.is_strict() && lineage.was_uploaded_to(&site.domain)
         };
-        let repeated: Vec<_> = report.deployed.sites.iter().filter(is_repeated).map(unconfirmed).collect();
+        let repeated: Vec<_> = report.deployed.sites.iter().filter(is_repeated).map(unpushed).collect();
         for error in repeated {
             report.fail(error);
         }
@@ -186,8 +186,8 @@ impl<'a> Workers<'_, 'a> {
 
 /// Another upload has not made the service confirm the push of a site either. If its edge cannot be verified, nothing else
 /// tells that visitors still get the earlier leaf.
-fn unconfirmed(site: &SiteReport) -> CommandError {
+fn unpushed(site: &SiteReport) -> CommandError {
     let message = format_args!("{} is still not confirmed after another upload", site.domain);
-    let error = CommandError::new(ErrorKind::Temporary, message).class("unconfirmed").of_site(&site.domain);
+    let error = CommandError::new(ErrorKind::Temporary, message).class("unpushed").of_site(&site.domain);
     error.hint(Hint::Retry("; if it stays so, contact the service"))
 }
