@@ -114,6 +114,8 @@ fn push_that_stays_unconfirmed_fails() {
         let output = unverified(host.hook()).args(["--json"]).succeeds();
         assert_eq!(output.sites(), ["a.example: uploaded"], "a hook may run twice");
     }
+    host.lineage.renew(&["a.example"]);
+    unverified(host.sync()).succeeds().prints("uploaded");
     // The first repairs drift, the second what is pending.
     for _ in 0..2 {
         unverified(host.sync()).exits_with(75).says("a.example is still not confirmed after another upload");
